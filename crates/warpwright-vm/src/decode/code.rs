@@ -5,8 +5,9 @@ use super::slots::{File, Slots};
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
 use crate::memory::{MemoryOp, RANK_BITS};
 use crate::native::Operation;
+use crate::op::special::{Constancy, Place};
 use std::fmt;
-use warpwright_ptx::ir::{Origin, VarId};
+use warpwright_ptx::ir::{Origin, Special, VarId};
 
 /// What a decoded instruction came from.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,8 @@ pub(crate) struct FunctionCode {
     pub(crate) shared32: Vec<(u32, u32)>,
     pub(crate) shared64: Vec<(u32, u64)>,
     pub(crate) constant_predicates: Vec<(u32, bool)>,
+    /// Rows of special registers that stay the same while a warp runs.
+    pub(crate) specials: Vec<(u32, Special)>,
     /// Rows of registers that may be read before they are written.
     pub(crate) unassigned32: Vec<u32>,
     pub(crate) unassigned64: Vec<u32>,
@@ -97,14 +100,26 @@ pub(crate) struct FunctionCode {
 }
 
 impl FunctionCode {
-    /// Makes room for the frame of a kernel in a block of that rank, and sets its constants.
-    pub(crate) fn prepare(&self, registers: &mut Registers, rank: u32) {
-        self.enter(registers, rank, u32::MAX);
+    /// Sets what is constant in the frame of a kernel, for a warp that begins. `prepared`: it was for another block of the
+    /// launch, which had the same rank.
+    pub(crate) fn start(&self, registers: &mut Registers, place: Place<'_>, prepared: bool) {
+        if !prepared {
+            return self.enter(registers, place, u32::MAX);
+        }
+        for &(row, special) in &self.specials {
+            if Constancy::of(special.register) == Constancy::Block {
+                registers.set32(row, &place.words(special), u32::MAX);
+            }
+        }
     }
 
     /// Makes room for the frame at the current base, and sets its constants for the lanes of the mask.
-    pub(crate) fn enter(&self, registers: &mut Registers, rank: u32, mask: u32) {
+    pub(crate) fn enter(&self, registers: &mut Registers, place: Place<'_>, mask: u32) {
         registers.reserve(registers.base, self.rows);
+        for &(row, special) in &self.specials {
+            registers.set32(row, &place.words(special), mask);
+        }
+        let rank = place.block.rank;
         for &(row, address) in &self.shared32 {
             registers.set32(row, &[address.wrapping_add(rank << RANK_BITS); LANES], mask);
         }

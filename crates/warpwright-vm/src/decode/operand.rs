@@ -97,6 +97,16 @@ impl Decoder<'_, '_> {
         })
     }
 
+    /// A row with the low word of a special register that stays the same while a warp runs.
+    pub(crate) fn special(&mut self, special: Special) -> u32 {
+        let rows = &mut self.frame.rows.w32;
+        *self.specials.entry(special).or_insert_with(|| {
+            *rows += 1;
+            self.frame.specials.push((*rows - 1, special));
+            *rows - 1
+        })
+    }
+
     /// A row with the address of a shared variable, which has the rank of the block in it.
     fn shared32(&mut self, address: u32) -> u32 {
         let rows = &mut self.frame.rows.w32;

@@ -1,6 +1,6 @@
 //! Barriers: the sixteen of a block, and that of the cluster.
 
-use super::{LANES, Machine, Park, Resume, Step, Warp};
+use super::{LANES, LanesOf, Machine, Park, Resume, Step, Warp};
 use crate::check::FindingKind;
 use std::mem::take;
 
@@ -76,8 +76,8 @@ pub(crate) struct Arrival {
     pub(crate) count: Option<u32>,
     /// Whether it waits.
     pub(crate) waits: bool,
-    /// The lanes whose predicate holds, for a reduction.
-    pub(crate) holds: u32,
+    /// For a reduction: the lanes whose predicate holds.
+    pub(crate) holds: Option<u32>,
     /// Whether what its threads did before comes before what follows the barrier.
     pub(crate) releases: bool,
 }
@@ -129,8 +129,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Arrives at a barrier with the lanes of the mask. `None`: it goes on (it did not have to wait, or has
-    /// waited; then with the reduction's result, the number of true predicates and of threads).
+    /// Arrives at a barrier with the lanes of the mask. Otherwise it goes on: it does not have to wait, or it has for a
+    /// reduction, whose result this is, the number of true predicates and of threads.
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> Result<Option<(u32, u32)>, Step> {
         let Arrival { id, count, waits, holds, releases } = arrival;
         if let Some(Resume::Passed { holds, threads }) = self.take_resume() {
@@ -140,6 +140,9 @@ impl Machine<'_> {
         let (warp, (warps, _)) = (self.warp_at(id), self.warps_at(id));
         let (mask, now) = (self.mask, (self.warp.clock - u64::from(self.fuel), self.pc));
         let counters = self.launch.options.counters;
+        if id != CLUSTER_BARRIER {
+            self.block.barriers_used |= 1 << id;
+        }
         let barrier = self.barrier_mut(id);
         barrier.arrived.resize(warps, 0);
         barrier.waiting.resize(warps, 0);
@@ -147,8 +150,10 @@ impl Machine<'_> {
         if waits {
             barrier.waiting[warp] |= mask;
         }
-        barrier.gathered.0 += (holds & mask).count_ones();
-        barrier.gathered.1 += mask.count_ones();
+        if let Some(holds) = holds {
+            barrier.gathered.0 += (holds & mask).count_ones();
+            barrier.gathered.1 += mask.count_ones();
+        }
         if barrier.count.is_none() {
             barrier.count = count;
         }
@@ -158,7 +163,11 @@ impl Machine<'_> {
             barrier.stamps[warp] = now;
         }
         if waits {
-            self.park(Park::Barrier { id, generation });
+            let asks = holds.is_some();
+            self.warp.park(mask, self.pc, Park::Barrier { id, generation, asks });
+            if asks {
+                self.not_yet();
+            }
         } else {
             self.barrier_announced(id, releases);
         }
@@ -180,7 +189,9 @@ impl Machine<'_> {
 
     /// Lanes have exited: completes the barriers that wait for no more.
     pub(crate) fn settle_barriers(&mut self) {
-        (0..=CLUSTER_BARRIER).for_each(|id| self.settle_barrier(id));
+        let used = self.block.barriers_used;
+        LanesOf(used).for_each(|id| self.settle_barrier(id as u32));
+        self.settle_barrier(CLUSTER_BARRIER);
     }
 
     /// Lanes have arrived at a barrier, or exited: completes it if it waits for no more.
@@ -193,11 +204,11 @@ impl Machine<'_> {
         self.count_waits(id);
         let barrier = self.barrier_mut(id);
         let (holds, threads) = barrier.gathered;
-        let parked = Park::Barrier { id, generation: barrier.generation };
+        let completed = barrier.generation;
         barrier.generation += 1;
         barrier.reset();
         for warp in 0..self.warps_at(id).0 {
-            self.warp_of(id, warp).wake(parked, Resume::Passed { holds, threads });
+            self.warp_of(id, warp).wake((id, completed), Resume::Passed { holds, threads });
         }
     }
 
@@ -242,11 +253,19 @@ impl Machine<'_> {
 }
 
 impl Warp {
-    /// Lets the paths go on that are parked like this.
-    fn wake(&mut self, parked: Park, resume: Resume) {
-        for path in self.paths.iter_mut().filter(|path| path.park == parked) {
-            path.park = Park::Ready;
-            path.resume = Some(resume);
+    /// Lets the paths go on that wait at a barrier until this generation of it is over.
+    fn wake(&mut self, completed: (u32, u64), resume: Resume) {
+        for path in &mut self.paths {
+            match path.park {
+                Park::Barrier { id, generation, asks } if (id, generation) == completed => {
+                    path.park = Park::Ready;
+                    match asks {
+                        true => path.resume = Some(resume),
+                        false => path.pc += 1,
+                    }
+                }
+                _ => {}
+            }
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{Barrier, LANES, TensorMemory, Warp};
 use crate::check::BlockChecks;
-use crate::decode::Code;
-use crate::launch::Shape;
+use crate::launch::Launch;
 use crate::locality::BlockSectors;
+use crate::op::special::Place;
+use std::mem::take;
 
 /// Barriers of a block.
 const BARRIERS: usize = super::CLUSTER_BARRIER as usize;
@@ -28,6 +29,8 @@ pub(crate) struct Block {
     /// What the checks know.
     pub(crate) checks: BlockChecks,
     pub(crate) barriers: [Barrier; BARRIERS],
+    /// A bit for each of them at which a thread has arrived.
+    pub(super) barriers_used: u32,
     /// Its tensor memory.
     pub(crate) tensor: TensorMemory,
     /// Instructions that its warps have executed: its clock.
@@ -40,8 +43,9 @@ pub(crate) struct Block {
 
 impl Block {
     /// Makes it the block of that number and rank, at its beginning.
-    pub(crate) fn start(&mut self, (number, rank): (u64, u32), shape: &Shape, code: &Code, kernel: u32) {
-        let function = &code.functions[kernel as usize];
+    pub(crate) fn start(&mut self, (number, rank): (u64, u32), launch: &Launch) {
+        let (shape, kernel) = (&launch.shape, launch.kernel);
+        let function = &launch.code.functions[kernel as usize];
         let threads = shape.threads();
         self.number = number;
         self.rank = rank;
@@ -53,18 +57,20 @@ impl Block {
         for barrier in &mut self.barriers {
             barrier.reset();
         }
-        self.warps.resize_with(threads.div_ceil(LANES as u32) as usize, Box::default);
-        for (index, warp) in self.warps.iter_mut().enumerate() {
+        self.barriers_used = 0;
+        let mut warps = take(&mut self.warps);
+        warps.resize_with(threads.div_ceil(LANES as u32) as usize, Box::default);
+        for (index, warp) in warps.iter_mut().enumerate() {
             let lanes = (threads - (index * LANES) as u32).min(LANES as u32);
             warp.start(function.entry, kernel, u32::MAX >> (LANES as u32 - lanes));
-            if self.prepared != Some((kernel, rank)) {
-                function.prepare(&mut warp.registers, rank);
-            }
+            let place = Place { launch, block: self, warp: index };
+            function.start(&mut warp.registers, place, self.prepared == Some((kernel, rank)));
             function.clear_unassigned(&mut warp.registers);
             if warp.local.len() < function.local_words() {
                 warp.local.resize(function.local_words(), [UNWRITTEN; LANES]);
             }
         }
+        self.warps = warps;
         self.prepared = Some((kernel, rank));
     }
 

@@ -48,7 +48,7 @@ impl Cluster {
         self.blocks.resize_with(size, Box::default);
         for (rank, block) in self.blocks.iter_mut().enumerate() {
             let number = shape.block_of(number, rank as u32);
-            block.start((number, rank as u32), shape, &launch.code, launch.kernel);
+            block.start((number, rank as u32), launch);
             block.checks.start(launch, number);
         }
     }

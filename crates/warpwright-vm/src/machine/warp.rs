@@ -26,8 +26,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum Park {
     /// It runs.
     Ready,
-    /// At a barrier of the block, until that generation of it is over.
-    Barrier { id: u32, generation: u64 },
+    /// At a barrier, until that generation of it is over; `asks`: the instruction is executed again then, since it has more
+    /// to do.
+    Barrier { id: u32, generation: u64, asks: bool },
     /// At an instruction that needs these lanes together. Different instructions with the same `key` and the same
     /// lanes may meet.
     Converge { need: u32, key: u32 },

@@ -2,13 +2,41 @@
 
 use crate::decode::{Decoder, File, Rows, SymbolValue};
 use crate::device::{RESERVED_SHARED, RESERVED_SHARED_USED};
-use crate::machine::{Inst, LANES, Machine, Step, lanewise};
+use crate::launch::Launch;
+use crate::machine::{Block, Inst, LANES, Machine, Row32, Step, lanewise};
 use crate::memory::RANK_BITS;
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpwright_ptx::ir::{Component, Element, Special, SpecialRegister, Type, TypeKind};
 
-/// A temporary row with the value of a special register, which has up to 32 bits or is cut to them.
+/// Whether a special register stays the same while a warp runs, and if not all warps of a launch see the same there,
+/// whether those of one block number after the other do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Constancy {
+    /// It is a clock.
+    None,
+    /// For a block.
+    Block,
+    /// For all blocks of a rank: a warp has it by its number in the block.
+    Launch,
+}
+
+impl Constancy {
+    pub(crate) fn of(register: SpecialRegister) -> Constancy {
+        use SpecialRegister::*;
+        match register {
+            Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi => Constancy::None,
+            CtaId | SmId | ClusterCtaId | ClusterId => Constancy::Block,
+            _ => Constancy::Launch,
+        }
+    }
+}
+
+/// A row with the value of a special register, which has up to 32 bits or is cut to them.
 pub(crate) fn read32(d: &mut Decoder<'_, '_>, special: Special) -> u32 {
+    if Constancy::of(special.register) != Constancy::None {
+        note(d, special.register);
+        return d.special(special);
+    }
     let row = d.temporary32();
     emit(d, special, File::Narrow, row);
     row
@@ -21,114 +49,137 @@ pub(crate) fn read64(d: &mut Decoder<'_, '_>, special: Special) -> u32 {
     row
 }
 
+/// What its function asks for with a special register.
+fn note(d: &mut Decoder<'_, '_>, register: SpecialRegister) {
+    use SpecialRegister::*;
+    match register {
+        ReservedSmemOffsetBegin
+        | ReservedSmemOffsetEnd
+        | ReservedSmemOffsetCap
+        | ReservedSmemOffset0
+        | ReservedSmemOffset1 => d.asks_for_reserved_shared(),
+        EnvReg1 | EnvReg2 => d.asks_for_grid_barrier(),
+        _ => {}
+    }
+}
+
 /// Reads a special register into a row.
 pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u32) {
-    let axis = match special.component {
-        None | Some(Component::X) => 0,
-        Some(Component::Y) => 1,
-        Some(Component::Z) => 2,
-        Some(Component::W) => 3,
-    };
-    use SpecialRegister::*;
-    match (special.register, file) {
-        (Tid, File::Narrow) => d.emit_handler(
-            |m, i| {
-                let values = m.launch.shape.thread_indices(m.thread(0), i.x as usize);
-                m.registers.set32(i.d, &values, m.mask);
-                Step::Next
-            },
-            Rows { d: row, x: axis, ..Rows::default() },
-        ),
-        (register, _) => {
-            if matches!(
-                register,
-                ReservedSmemOffsetBegin
-                    | ReservedSmemOffsetEnd
-                    | ReservedSmemOffsetCap
-                    | ReservedSmemOffset0
-                    | ReservedSmemOffset1
-            ) {
-                d.asks_for_reserved_shared();
+    note(d, special.register);
+    d.emit_boxed(move |m, _| {
+        let values = match clock(m, special.register) {
+            Some(now) => {
+                // It changes by itself.
+                m.worker.timed = true;
+                [now; LANES]
             }
-            if matches!(register, EnvReg1 | EnvReg2) {
-                d.asks_for_grid_barrier();
+            None => Place { launch: m.launch, block: &m.block, warp: m.warp_index }.values(special),
+        };
+        match file {
+            File::Narrow => m.registers.set32(row, &lanewise(&values, |value| value as u32), m.mask),
+            File::Predicate => {
+                let bits = (0..LANES).fold(0, |all, lane| all | u32::from(values[lane] != 0) << lane);
+                m.registers.set_predicate(row, bits, m.mask);
             }
-            let is_of_lane = matches!(
-                register,
-                Tid | LaneId | LaneMaskEq | LaneMaskLt | LaneMaskLe | LaneMaskGt | LaneMaskGe
-            );
-            d.emit_boxed(move |m, _| {
-                // Time changes by itself.
-                m.worker.timed |= matches!(
-                    register,
-                    Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi
-                );
-                let value = |lane| value(m, register, axis as usize, lane);
-                let values = if is_of_lane { std::array::from_fn(value) } else { [value(0); LANES] };
-                match file {
-                    File::Narrow => {
-                        let values = lanewise(&values, |value| value as u32);
-                        m.registers.set32(row, &values, m.mask);
-                    }
-                    File::Predicate => {
-                        let bits = (0..LANES).fold(0, |all, lane| all | u32::from(values[lane] != 0) << lane);
-                        m.registers.set_predicate(row, bits, m.mask);
-                    }
-                    File::Wide | File::Double => m.registers.set64(row, &values, m.mask),
-                }
-                Step::Next
-            });
+            File::Wide | File::Double => m.registers.set64(row, &values, m.mask),
+        }
+        Step::Next
+    });
+}
+
+/// Where a warp is.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) launch: &'a Launch,
+    pub(crate) block: &'a Block,
+    pub(crate) warp: usize,
+}
+
+impl Place<'_> {
+    /// What the lanes find in a special register, in 32 bits.
+    pub(crate) fn words(self, special: Special) -> Row32 {
+        match special.register {
+            SpecialRegister::Tid => self.threads(axis(special)),
+            _ => lanewise(&self.values(special), |value| value as u32),
+        }
+    }
+
+    fn threads(self, axis: usize) -> Row32 {
+        self.launch.shape.thread_indices((self.warp * LANES) as u32, axis)
+    }
+
+    /// What the lanes find in a special register, unless that is a clock.
+    fn values(self, special: Special) -> [u64; LANES] {
+        use SpecialRegister::*;
+        let lanes = |value: fn(usize) -> u64| std::array::from_fn(value);
+        match special.register {
+            Tid => lanewise(&self.threads(axis(special)), u64::from),
+            LaneId => lanes(|lane| lane as u64),
+            LaneMaskEq => lanes(|lane| 1 << lane),
+            LaneMaskLt => lanes(|lane| (1 << lane) - 1),
+            LaneMaskLe => lanes(|lane| (2 << lane) - 1),
+            LaneMaskGt => lanes(|lane| u64::from(!((2u64 << lane) - 1) as u32)),
+            LaneMaskGe => lanes(|lane| u64::from(!((1u64 << lane) - 1) as u32)),
+            _ => [self.value(special); LANES],
+        }
+    }
+
+    /// What all lanes find there.
+    fn value(self, special: Special) -> u64 {
+        use SpecialRegister::*;
+        let Place { launch, block, warp } = self;
+        let (shape, options) = (&launch.shape, &launch.options);
+        let pick = |values: [u32; 3]| u64::from(values.get(axis(special)).copied().unwrap_or(0));
+        match special.register {
+            Ntid => pick(shape.block),
+            CtaId => pick(block.index),
+            NCtaId => pick(shape.grid),
+            WarpId => warp as u64,
+            NWarpId => 64,
+            // As far as a kernel may ask.
+            SmId => block.number % u64::from(options.multiprocessors.max(1)),
+            NSmId => options.multiprocessors.into(),
+            GridId => launch.number,
+            TotalSmemSize | AggrSmemSize => shape.static_shared + u64::from(shape.dynamic_shared),
+            // Cooperative groups use 288 bytes from `%reserved_smem_offset_1` on.
+            ReservedSmemOffsetBegin | ReservedSmemOffset0 | ReservedSmemOffset1 => shape.reserved_shared,
+            ReservedSmemOffsetEnd => shape.reserved_shared + RESERVED_SHARED_USED,
+            ReservedSmemOffsetCap => RESERVED_SHARED,
+            DynamicSmemSize => shape.dynamic_shared.into(),
+            // As cooperative groups look for the grid's barrier.
+            EnvReg1 => options.workspace >> 32,
+            EnvReg2 => options.workspace & 0xffff_ffff,
+            ClusterNCtaId => pick(shape.cluster),
+            ClusterNCtaRank => shape.cluster_blocks().into(),
+            ClusterCtaId => pick(std::array::from_fn(|at| block.index[at] % shape.cluster[at])),
+            ClusterCtaRank => block.rank.into(),
+            ClusterId => pick(std::array::from_fn(|at| block.index[at] / shape.cluster[at])),
+            NClusterId => pick(shape.clusters_of_axes()),
+            IsExplicitCluster => shape.explicit_cluster.into(),
+            _ => 0,
         }
     }
 }
 
-/// Streaming multiprocessors, as far as a kernel may ask.
-fn multiprocessor(m: &Machine<'_>) -> u64 {
-    m.block.number % u64::from(m.launch.options.multiprocessors.max(1))
+fn axis(special: Special) -> usize {
+    match special.component {
+        None | Some(Component::X) => 0,
+        Some(Component::Y) => 1,
+        Some(Component::Z) => 2,
+        Some(Component::W) => 3,
+    }
 }
 
-fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -> u64 {
+/// What a special register is that changes by itself.
+fn clock(m: &Machine<'_>, register: SpecialRegister) -> Option<u64> {
     use SpecialRegister::*;
-    let shape = &m.launch.shape;
-    let pick = |values: [u32; 3]| u64::from(values.get(axis).copied().unwrap_or(0));
-    match register {
-        Tid => u64::from(shape.thread_index(m.thread(lane))[axis]),
-        Ntid => pick(shape.block),
-        CtaId => pick(m.block.index),
-        NCtaId => pick(shape.grid),
-        LaneId => lane as u64,
-        WarpId => m.warp_index as u64,
-        NWarpId => 64,
-        SmId => multiprocessor(m),
-        NSmId => m.launch.options.multiprocessors.into(),
-        GridId => m.launch.number,
-        LaneMaskEq => 1 << lane,
-        LaneMaskLt => (1 << lane) - 1,
-        LaneMaskLe => (2 << lane) - 1,
-        LaneMaskGt => u64::from(!((2u64 << lane) - 1) as u32),
-        LaneMaskGe => u64::from(!((1u64 << lane) - 1) as u32),
+    Some(match register {
         Clock | Clock64 => m.now(),
         ClockHi => m.now() >> 32,
         GlobalTimer | GlobalTimerLo => nanoseconds(m),
         GlobalTimerHi => nanoseconds(m) >> 32,
-        TotalSmemSize | AggrSmemSize => shape.static_shared + u64::from(shape.dynamic_shared),
-        // Cooperative groups use 288 bytes from `%reserved_smem_offset_1` on.
-        ReservedSmemOffsetBegin | ReservedSmemOffset0 | ReservedSmemOffset1 => shape.reserved_shared,
-        ReservedSmemOffsetEnd => shape.reserved_shared + RESERVED_SHARED_USED,
-        ReservedSmemOffsetCap => RESERVED_SHARED,
-        DynamicSmemSize => shape.dynamic_shared.into(),
-        // As cooperative groups look for the grid's barrier.
-        EnvReg1 => m.launch.options.workspace >> 32,
-        EnvReg2 => m.launch.options.workspace & 0xffff_ffff,
-        ClusterNCtaId => pick(shape.cluster),
-        ClusterNCtaRank => shape.cluster_blocks().into(),
-        ClusterCtaId => pick(std::array::from_fn(|at| m.block.index[at] % shape.cluster[at])),
-        ClusterCtaRank => m.block.rank.into(),
-        ClusterId => pick(std::array::from_fn(|at| m.block.index[at] / shape.cluster[at])),
-        NClusterId => pick(shape.clusters_of_axes()),
-        IsExplicitCluster => shape.explicit_cluster.into(),
-        _ => 0,
-    }
+        _ => return None,
+    })
 }
 
 /// Time of day; where the order of things comes from a seed, so does the time.

@@ -104,9 +104,13 @@ impl BarrierRows {
         BarrierRows { id, known, count: count.map(|count| d.src32(count, Type::U32)), aligned }
     }
 
-    /// Arrives, with the predicate of a reduction. Returns `None` if it goes on without a result, otherwise the
-    /// number of true predicates and of threads.
-    fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
+    /// Arrives, with the predicate of a reduction: the number of true predicates and of threads, if it has waited for that.
+    fn arrive(
+        self,
+        m: &mut Machine<'_>,
+        waits: bool,
+        holds: Option<u32>,
+    ) -> Result<Option<(u32, u32)>, Step> {
         let ids = m.registers.row32(self.id);
         if self.known.is_none()
             && let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] > LAST)
@@ -149,7 +153,7 @@ impl BarrierRows {
 
 fn barrier(d: &mut Decoder<'_, '_>, id: &Src, count: Option<&Src>, aligned: bool, waits: bool) {
     let rows = BarrierRows::decode(d, id, count, aligned);
-    d.emit_fallible(move |m| rows.arrive(m, waits, 0).map(|_| ()));
+    d.emit_fallible(move |m| rows.arrive(m, waits, None).map(|_| ()));
 }
 
 fn reduction(
@@ -164,7 +168,7 @@ fn reduction(
     let to = d.dst(to);
     d.emit_fallible(move |m| {
         let holds = m.registers.predicate(holds);
-        let (yes, all) = rows.arrive(m, true, holds)?.unwrap_or((0, 0));
+        let (yes, all) = rows.arrive(m, true, Some(holds))?.unwrap_or((0, 0));
         match op {
             BarrierReduction::Popc => m.registers.set32(to, &[yes; LANES], m.mask),
             BarrierReduction::And => m.registers.set_predicate(to, if yes == all { FULL } else { 0 }, m.mask),
@@ -197,7 +201,7 @@ fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool, releases: bool) {
             return m.trap(TrapKind::BadBarrier, message.to_owned());
         }
         m.warp.announced |= m.mask;
-        m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: 0, releases })
+        m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: None, releases })
             .err()
             .unwrap_or(Step::Next)
     });
@@ -218,7 +222,7 @@ fn cluster_wait(d: &mut Decoder<'_, '_>, aligned: bool) {
             return m.pass_cluster_barrier();
         }
         let generation = barrier.generation;
-        m.park(Park::Barrier { id: CLUSTER_BARRIER, generation });
+        m.park(Park::Barrier { id: CLUSTER_BARRIER, generation, asks: true });
         Step::Reload
     });
 }

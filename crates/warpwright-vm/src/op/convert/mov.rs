@@ -3,6 +3,7 @@
 use crate::decode::{Decoder, File, Rows};
 use crate::machine::{Inst, LANES, Machine, NONE, Step, lanewise};
 use crate::native::{Lane, Operation};
+use crate::op::special::Constancy;
 use crate::simd::{LaneOp, lane_op, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::convert::Mov;
@@ -99,7 +100,9 @@ fn vector(d: &mut Decoder<'_, '_>, to: &[Option<Reg>], from: &[Src], ty: Type) {
 
 fn copy(d: &mut Decoder<'_, '_>, reg: Reg, src: &Src, ty: Type) {
     let (file, row) = d.register(reg);
-    if let Src::Special(special) = src {
+    if let Src::Special(special) = src
+        && (file != File::Narrow || Constancy::of(special.register) == Constancy::None)
+    {
         return crate::op::special::emit(d, *special, file, row);
     }
     match file {
