@@ -350,7 +350,10 @@ impl<'a> Machine<'a> {
                     && let Some(entry) = native.entry(pc)
                     && entry.need <= self.fuel
                 {
-                    pc = self.run_native(native, entry, pc, active_count, &mut lanes);
+                    match self.run_native(native, entry, pc, active_count, &mut lanes) {
+                        Step::Goto(next) => pc = next,
+                        _ => break,
+                    }
                     if self.fuel == 0 {
                         continue;
                     }

@@ -209,7 +209,8 @@ impl Warp {
 
     /// What decides how the warp goes on, besides its registers and paths.
     pub(super) fn rest(&self, hasher: &mut impl Hasher) {
-        (self.current, &self.points, &self.frames, self.live).hash(hasher);
+        (self.current, &self.frames, self.live).hash(hasher);
+        self.points.iter().enumerate().filter(|(_, point)| point.used).for_each(|at| at.hash(hasher));
         (&self.local, &self.returned, &self.exchange, &self.copies).hash(hasher);
         (self.slices, self.polls).hash(hasher);
     }

@@ -3,7 +3,7 @@
 use super::frame::{CHANGED, GLOBAL, OUTWARD, PROGRESS, READ, SHARED, VALID};
 use super::functions::{Access, Entry};
 use super::{Accesses, Cache, Compiled, Native, Variant};
-use crate::machine::{LANES, LanesOf, Machine};
+use crate::machine::{LANES, LanesOf, Machine, NONE, Step};
 use crate::memory::RegionKind;
 use std::panic::resume_unwind;
 
@@ -33,8 +33,9 @@ impl<'a> Machine<'a> {
         launch.code.native.get(&launch.code, function, variant, options.native)
     }
 
-    /// Runs native code from an instruction on, with fuel for the rest of its segment: the next instruction, which is the
-    /// interpreter's. Adds the lane instructions that were executed to `lanes`; `count`: those of the path.
+    /// Runs native code from an instruction on, with fuel for the rest of its segment, up to the next instruction that is the
+    /// interpreter's, for the same lanes or for some of them. Adds the lane instructions that were executed to `lanes`;
+    /// `count`: those of the path.
     pub(crate) fn run_native(
         &mut self,
         native: &Compiled,
@@ -42,10 +43,10 @@ impl<'a> Machine<'a> {
         pc: u32,
         count: u64,
         lanes: &mut u64,
-    ) -> u32 {
+    ) -> Step {
         let (before, warp) = (self.fuel, &self.warp);
         let reconverges_at = warp.reconverges_at();
-        let Some(state) = &mut self.worker.native else { return pc };
+        let Some(state) = &mut self.worker.native else { return Step::Goto(pc) };
         let entered = &mut state.entered[pc as usize];
         entered.warps = entered.warps.wrapping_add(1);
         entered.lanes = entered.lanes.wrapping_add(count);
@@ -56,6 +57,8 @@ impl<'a> Machine<'a> {
         frame.shared = self.cluster.shared.as_mut_ptr().cast();
         (frame.lanes, frame.active, frame.reconverges_at) = (count, self.active, reconverges_at);
         (frame.fuel, frame.flags, frame.corrected) = (before - entry.need, 0, 0);
+        (frame.is_only_path, frame.divided_by) = ((warp.paths.len() == 1).into(), NONE);
+        frame.divergent = self.worker.divergent.as_mut_ptr();
         let mut noting = match native.variant.accesses {
             Accesses::Noted => {
                 let shared = &mut self.cluster.checks;
@@ -81,7 +84,7 @@ impl<'a> Machine<'a> {
         let (used, flags, corrected) = (before - frame.fuel, frame.flags, frame.corrected);
         let entered = &mut state.entered[next as usize];
         entered.warps = entered.warps.wrapping_sub(1);
-        entered.lanes = entered.lanes.wrapping_sub(count);
+        entered.lanes = entered.lanes.wrapping_sub(frame.lanes);
         self.block.clock += u64::from(used);
         *lanes = lanes.wrapping_add(count * u64::from(used)).wrapping_add(corrected as u64);
         self.worker.read |= flags & READ != 0;
@@ -90,7 +93,15 @@ impl<'a> Machine<'a> {
         if flags & CHANGED != 0 {
             self.warp.polls = 0;
         }
-        next
+        if frame.divided_by == NONE {
+            return Step::Goto(next);
+        }
+        let branch = &self.launch.code.insts[frame.divided_by as usize];
+        let (rest, taken) = (frame.active, self.active & !frame.active);
+        self.warp.diverge(&[(branch.x, taken), (frame.divided_by + 1, rest)], branch.c);
+        let path = self.warp.current;
+        self.warp.paths[path].pc = next;
+        Step::Reload
     }
 
     /// The interpreter is about to execute an instruction for the lanes of the mask: where native code may do it next time,

@@ -3,7 +3,7 @@
 use crate::check::Noting;
 use crate::check::race::{NEXT_LANE, Notes};
 use crate::decode::Code;
-use crate::machine::{Counts, LANES};
+use crate::machine::{Counts, LANES, NONE};
 use crate::num::approx::{EXPONENTIAL, MAX_EXPONENT, SHIFTER};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
@@ -73,6 +73,14 @@ pub(super) struct Frame {
     pub(super) lanes: u64,
     pub(super) active: u32,
     pub(super) fuel: u32,
+    /// The same, but for what does not execute the arm of a branch, while one is executed.
+    pub(super) outer_lanes: u64,
+    pub(super) outer_active: u32,
+    /// The warp has one path.
+    pub(super) is_only_path: u32,
+    /// By instruction, how often branches have divided a path; and the one in whose arm native code was left.
+    pub(super) divergent: *mut u64,
+    pub(super) divided_by: u32,
     /// The instruction at which the path reconverges.
     pub(super) reconverges_at: u32,
     /// What accesses have done.
@@ -187,6 +195,11 @@ impl State {
             lanes: 0,
             active: 0,
             fuel: 0,
+            outer_lanes: 0,
+            outer_active: 0,
+            is_only_path: 0,
+            divergent: std::ptr::null_mut(),
+            divided_by: NONE,
             reconverges_at: u32::MAX,
             flags: 0,
             corrected: 0,

@@ -23,6 +23,7 @@ macro_rules! of_width {
 mod access;
 mod avx2;
 mod avx512;
+mod branch;
 mod held;
 mod routine;
 mod verify;
@@ -193,7 +194,8 @@ fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option
 /// What stands behind the code: a way out, or what is rare.
 enum Stub {
     /// To the interpreter, at an instruction, with fuel that was not used. `counted`: its lanes were, if it has a guard.
-    Exit { label: CodeLabel, pc: u32, refund: u32, counted: bool },
+    /// From an arm of a branch, if there is one.
+    Exit { label: CodeLabel, pc: u32, refund: u32, counted: bool, branch: Option<u32> },
     /// Not all lanes of the path execute the instruction: they are counted, and if there are none, it is skipped.
     Some { label: CodeLabel, pc: u32, back: CodeLabel, skip: CodeLabel },
     /// From the interpreter to a place where registers hold strips.
@@ -223,6 +225,9 @@ struct Compiler<'a, V> {
     /// Fuel from an instruction to the end of its segment.
     needs: Vec<u32>,
     stubs: Vec<Stub>,
+    /// Branches that have an arm, where their lanes may differ; and the one whose arm is compiled.
+    arms: Vec<(CodeLabel, usize)>,
+    arm_of_branch: Option<u32>,
     leave: CodeLabel,
     /// The instruction has some lanes only, which are in `ecx`.
     masked: bool,
@@ -273,6 +278,8 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             begins,
             needs,
             stubs,
+            arms: Vec::new(),
+            arm_of_branch: None,
             leave,
             masked: false,
             held: Held::default(),
@@ -343,6 +350,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
                 }
             }
         }
+        self.arms()?;
         self.stubs()
     }
 
@@ -391,6 +399,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             pc: self.first.wrapping_add(index as u32),
             refund,
             counted: false,
+            branch: None,
         });
         label
     }
@@ -398,8 +407,9 @@ impl<'a, V: Vectors> Compiler<'a, V> {
     /// The same at an access that native code does not do, with its guard.
     fn miss(&mut self, index: usize, inst: &Inst) -> CodeLabel {
         let label = self.a.create_label();
-        let (pc, refund) = (self.first + index as u32, self.needs[index]);
-        self.stubs.push(Stub::Exit { label, pc, refund, counted: inst.guard != UNGUARDED });
+        let (pc, branch) = (self.first + index as u32, self.arm_of_branch);
+        let refund = self.needs[index] + u32::from(branch.is_some());
+        self.stubs.push(Stub::Exit { label, pc, refund, counted: inst.guard != UNGUARDED, branch });
         label
     }
 
@@ -431,10 +441,13 @@ impl<'a, V: Vectors> Compiler<'a, V> {
         self.marks.push((self.a.instructions().len(), u32::MAX));
         for stub in std::mem::take(&mut self.stubs) {
             match stub {
-                Stub::Exit { mut label, pc, refund, counted } => {
+                Stub::Exit { mut label, pc, refund, counted, branch } => {
                     self.a.set_label(&mut label)?;
                     if counted {
                         self.count(pc, true)?;
+                    }
+                    if let Some(branch) = branch {
+                        self.leave_arm(branch, refund)?;
                     }
                     self.a.mov(eax, pc)?;
                     if refund != 0 {
@@ -561,40 +574,6 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             self.a.zero_bytes()?;
         }
         Ok(())
-    }
-
-    fn branch(&mut self, index: usize, inst: &Inst) -> Result<()> {
-        let pc = self.first + index as u32;
-        let ((next_warps, next_lanes), (to_warps, to_lanes)) = (entered(pc + 1), entered(inst.x));
-        let taken = self.target(inst.x.wrapping_sub(self.first) as usize);
-        if inst.guard != UNGUARDED {
-            // The interpreter divides a path.
-            let divided = self.exit(index, 1);
-            let mut jumps = self.a.create_label();
-            let next = self.target(index + 1);
-            self.lanes_of(inst.guard)?;
-            self.a.je(jumps)?;
-            self.a.test(ecx, ecx)?;
-            self.a.jnz(divided)?;
-            // No lane executes it.
-            let a = &mut self.a;
-            let (warps, lanes) = entered(pc);
-            a.mov(rax, qword_ptr(at(offset_of!(Frame, lanes))))?;
-            a.sub(warps, 1)?;
-            a.sub(lanes, rax)?;
-            a.add(next_warps, 1)?;
-            a.add(next_lanes, rax)?;
-            a.sub(qword_ptr(at(offset_of!(Frame, corrected))), rax)?;
-            a.jmp(next)?;
-            a.set_label(&mut jumps)?;
-        }
-        let a = &mut self.a;
-        a.mov(rax, qword_ptr(at(offset_of!(Frame, lanes))))?;
-        a.sub(next_warps, 1)?;
-        a.sub(next_lanes, rax)?;
-        a.add(to_warps, 1)?;
-        a.add(to_lanes, rax)?;
-        a.jmp(taken)
     }
 
     fn operation(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
