@@ -14,6 +14,8 @@ pub(crate) struct Barrier {
     pub(crate) generation: u64,
     /// The lanes that have arrived, by warp; of the cluster's barrier, the warps of all its blocks. Empty where none has.
     arrived: Vec<u32>,
+    /// Warps of which lanes have arrived.
+    come: u32,
     /// Those of them that wait, and did not only announce themselves.
     waiting: Vec<u32>,
     /// The clocks of the warps that have arrived, and where they wait.
@@ -48,9 +50,18 @@ impl Barrier {
     pub(crate) fn reset(&mut self) {
         self.arrived.clear();
         self.waiting.clear();
+        self.come = 0;
         self.stamps.clear();
         self.gathered = (0, 0);
         self.count = None;
+    }
+
+    /// Whether enough warps have come, of so many of which lanes have not exited.
+    fn has_enough(&self, running: u32) -> bool {
+        match self.count {
+            None => self.come >= running,
+            Some(count) => self.come * LANES as u32 >= count,
+        }
     }
 
     /// Whether all have come. A warp counts once all its live lanes have arrived, and then with 32 threads.
@@ -146,6 +157,7 @@ impl Machine<'_> {
         let barrier = self.barrier_mut(id);
         barrier.arrived.resize(warps, 0);
         barrier.waiting.resize(warps, 0);
+        barrier.come += u32::from(barrier.arrived[warp] == 0);
         barrier.arrived[warp] |= mask;
         if waits {
             barrier.waiting[warp] |= mask;
@@ -197,7 +209,11 @@ impl Machine<'_> {
     /// Lanes have arrived at a barrier, or exited: completes it if it waits for no more.
     fn settle_barrier(&mut self, id: u32) {
         let barrier = self.barrier(id);
-        if !barrier.is_busy() || !barrier.is_complete(|warp| self.live_lanes(id, warp)) {
+        // Most often it is clear without a look at other warps that it waits for some.
+        if !barrier.is_busy() || id != CLUSTER_BARRIER && !barrier.has_enough(self.block.running) {
+            return;
+        }
+        if !barrier.is_complete(|warp| self.live_lanes(id, warp)) {
             return;
         }
         self.barrier_completed(id);

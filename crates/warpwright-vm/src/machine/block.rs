@@ -26,6 +26,8 @@ pub(crate) struct Block {
     pub(crate) shared_base: u64,
     #[expect(clippy::vec_box, reason = "only an address changes where another one comes to run")]
     pub(crate) warps: Vec<Box<Warp>>,
+    /// How many of them have lanes that have not exited.
+    pub(crate) running: u32,
     /// What the checks know.
     pub(crate) checks: BlockChecks,
     pub(crate) barriers: [Barrier; BARRIERS],
@@ -70,12 +72,13 @@ impl Block {
                 warp.local.resize(function.local_words(), [UNWRITTEN; LANES]);
             }
         }
+        self.running = warps.len() as u32;
         self.warps = warps;
         self.prepared = Some((kernel, rank));
     }
 
     /// Whether all threads have exited.
     pub(crate) fn is_done(&self) -> bool {
-        self.warps.iter().all(|warp| warp.live == 0)
+        self.running == 0
     }
 }

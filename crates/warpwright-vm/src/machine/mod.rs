@@ -34,6 +34,7 @@ pub(crate) use watch::{Around, Turn};
 use crate::check::RawPlace;
 use crate::launch::Launch;
 use crate::memory::AccessSpec;
+use crate::native::Compiled;
 use crate::simd::Handler;
 
 /// No guard.
@@ -101,6 +102,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) gave_way: bool,
     /// What belongs to the host thread.
     pub(crate) worker: Worker,
+    /// The native code that ran last, and its function: for paths of some lanes, and of all of them.
+    pub(crate) native: [Option<(u32, &'a Compiled)>; 2],
 }
 
 impl Machine<'_> {

@@ -39,7 +39,7 @@ pub(crate) struct Counts {
 pub(crate) struct Worker {
     /// By instruction, as the interpreter has executed them.
     pub(crate) counts: Vec<Counts>,
-    /// What native code needs, where there may be some.
+    /// What native code needs, where some has run.
     pub(crate) native: Option<Box<State>>,
     /// Branches, by instruction, that divided a path.
     pub(crate) divergent: Vec<u64>,
@@ -84,8 +84,7 @@ impl Worker {
         Worker {
             grain: (SLICE >> (3 * grain), MAX_ROUNDS >> (2 * grain)),
             counts: vec![Counts::default(); launch.code.insts.len()],
-            native: (launch.options.native != Native::Off)
-                .then(|| Box::new(State::new(&launch.code, launch.options.tensor_core))),
+            native: None,
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
             checks: WorkerChecks::default(),
@@ -142,6 +141,7 @@ impl<'a> Machine<'a> {
             held: 0,
             gave_way: false,
             worker,
+            native: [None; 2],
         }
     }
 
@@ -331,9 +331,9 @@ impl<'a> Machine<'a> {
             let frame = &self.warp.frames[path.frame as usize];
             self.registers.base = frame.base;
             function = frame.function;
-            let native = self.native_code(function);
             // An instruction at which it has waited, or that is followed, is the interpreter's.
             let mut is_interpreted = path.resume.is_some();
+            let native = self.native_code(function);
             loop {
                 if self.fuel == 0 && self.held != 0 {
                     self.follow(pc);

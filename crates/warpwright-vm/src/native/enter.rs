@@ -2,7 +2,7 @@
 
 use super::frame::{CHANGED, GLOBAL, OUTWARD, PROGRESS, READ, SHARED, VALID};
 use super::functions::{Access, Entry};
-use super::{Accesses, Cache, Compiled, Native, Variant};
+use super::{Accesses, Cache, Compiled, Native, State, Variant};
 use crate::machine::{LANES, LanesOf, Machine, NONE, Step};
 use crate::memory::RegionKind;
 use std::panic::resume_unwind;
@@ -12,7 +12,20 @@ const NEAR: u64 = i32::MAX as u64;
 
 impl<'a> Machine<'a> {
     /// The native code for the path that runs, if there is some.
-    pub(crate) fn native_code(&self, function: u32) -> Option<&'a Compiled> {
+    #[inline]
+    pub(crate) fn native_code(&mut self, function: u32) -> Option<&'a Compiled> {
+        let known = &mut self.native[usize::from(self.active == u32::MAX)];
+        if let Some((_, compiled)) = known.filter(|(of, _)| *of == function) {
+            return Some(compiled);
+        }
+        let (found, launch) = (self.find_native_code(function)?, self.launch);
+        let state = || Box::new(State::new(&launch.code, launch.options.tensor_core));
+        self.worker.native.get_or_insert_with(state);
+        self.native[usize::from(self.active == u32::MAX)] = Some((function, found));
+        Some(found)
+    }
+
+    fn find_native_code(&self, function: u32) -> Option<&'a Compiled> {
         let launch = self.launch;
         let options = &launch.options;
         if options.native == Native::Off {

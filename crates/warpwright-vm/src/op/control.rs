@@ -150,6 +150,7 @@ fn branch_indexed(m: &mut Machine<'_>, i: &Inst) -> Step {
 fn exit(m: &mut Machine<'_>, _: &Inst) -> Step {
     let next = m.pc + 1;
     m.warp.exit(m.mask, next);
+    m.block.running -= u32::from(m.warp.live == 0);
     m.settle_barriers();
     Step::Reload
 }

@@ -100,6 +100,8 @@ impl Place<'_> {
     pub(crate) fn words(self, special: Special) -> Row32 {
         match special.register {
             SpecialRegister::Tid => self.threads(axis(special)),
+            // These are looked at for each block.
+            _ if Constancy::of(special.register) == Constancy::Block => [self.value(special) as u32; LANES],
             _ => lanewise(&self.values(special), |value| value as u32),
         }
     }
