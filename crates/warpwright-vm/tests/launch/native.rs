@@ -1,6 +1,7 @@
 //! Native code against the interpreter, without the checks that leave accesses to handlers: accesses that may be done and
 //! such that may not, in every pattern; what tells a loop from a hang; budgets.
 
+mod arms;
 mod halves;
 
 use crate::*;
@@ -160,9 +161,20 @@ fn accesses_agree(text: &str, size: u32, offsets: &[u32]) {
         let misaligned = FindingKind::Access(FaultKind::Misaligned);
         let is_misaligned = report.findings.iter().any(|finding| finding.kind == misaligned);
         assert_eq!(is_misaligned, size > 1, "{report}\n{text}");
-        (memory.read(), out.read(), format!("{:?} {:?}", report.findings, report.trap))
+        let found = format!("{:?} {:?}", report.findings, report.trap);
+        (memory.read(), out.read(), found, counted(&report))
     });
     assert_eq!(interpreted, compiled, "{text}");
+}
+
+/// What was executed how often.
+fn counted(report: &Report) -> String {
+    let Counters {
+        instructions, warp_instructions, longest_warp, by_opcode, divergent_branches, lines, ..
+    } = &report.counters;
+    let lines: Vec<_> =
+        lines.iter().map(|line| (line.opcode, line.warps, line.lanes, line.divergent)).collect();
+    format!("{instructions} {warp_instructions} {longest_warp} {by_opcode:?} {divergent_branches} {lines:?}")
 }
 
 /// A launch with a buffer of one word, interpreted and compiled: its report, and the word.
