@@ -33,10 +33,41 @@ fn numbers() -> String {
     )
 }
 
+/// The same of a function, which lanes of even and of odd numbers call one after the other.
+fn numbers_of_a_function() -> String {
+    let numbers = numbers();
+    let (head, body) = numbers.split_once(".visible .entry k(.param .u64 p)").unwrap();
+    format!(
+        "{head}.func of_thread(.reg .b64 %to){}
+        .visible .entry k(.param .u64 p)
+        {{
+            .reg .pred %p<2>;
+            .reg .b32 %r<2>;
+            .reg .b64 %rd<2>;
+            ld.param.u64 %rd1, [p];
+            mov.u32 %r1, %tid.x;
+            and.b32 %r1, %r1, 1;
+            setp.eq.u32 %p1, %r1, 1;
+            @%p1 bra odd;
+            call of_thread, (%rd1);
+            ret;
+            odd:
+            call of_thread, (%rd1);
+            ret;
+        }}",
+        body.replace("ld.param.u64 %rd1, [p]", "mov.b64 %rd1, %to").replace("bar.sync 0;", "")
+    )
+}
+
 #[test]
 fn every_thread_of_every_shape_runs_once() {
     let device = device();
-    let module = load(&device, &numbers());
+    for text in [numbers(), numbers_of_a_function()] {
+        threads_run_once(&device, &load(&device, &text));
+    }
+}
+
+fn threads_run_once(device: &Device, module: &Module) {
     for (grid, block) in [
         ((1, 1, 1), (1, 1, 1)),
         ((1, 1, 1), (33, 1, 1)),
@@ -55,7 +86,7 @@ fn every_thread_of_every_shape_runs_once() {
         for schedule in [Schedule::Parallel, Schedule::Seeded(3)] {
             buffer.zero();
             let options = Options { schedule, ..Options::checked() };
-            let running = device.launch(&module, "k", &config, &[Arg::buffer(&buffer)], &options).unwrap();
+            let running = device.launch(module, "k", &config, &[Arg::buffer(&buffer)], &options).unwrap();
             let report = running.wait();
             assert!(report.is_clean(), "{grid:?} {block:?}: {report}");
             assert!(buffer.read().into_iter().eq(1..=threads), "{grid:?} {block:?}");
