@@ -3,6 +3,7 @@
 
 mod arms;
 mod halves;
+mod programs;
 
 use crate::*;
 use std::process::Command;

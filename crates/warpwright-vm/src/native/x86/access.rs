@@ -99,6 +99,21 @@ impl Noted<'_> {
 }
 
 impl<V: Vectors> Compiler<'_, V> {
+    /// Saves what an access reads of rows, and makes room for what it needs in registers until it cannot be left any more.
+    pub(super) fn prepare_access(&mut self, op: &MemoryOp, write: bool) -> Result<()> {
+        let strips = |wide| V::strips(wide).len();
+        let mut count = strips(op.address.wide);
+        // Of the address, the first lane is read there.
+        self.save_strip((op.address.wide, op.address.row, 0))?;
+        for (_, row, wide) in elements(op).take_while(|_| write) {
+            count += strips(wide);
+            if op.bytes < 4 {
+                V::strips(wide).try_for_each(|strip| self.save_strip((wide, row, strip)))?;
+            }
+        }
+        self.make_room(count)
+    }
+
     /// Notes an access, if accesses are noted; or leaves it to the interpreter.
     pub(super) fn note(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
         if !self.may_call(noted.op) {

@@ -127,6 +127,7 @@ impl<V: Vectors> Compiler<'_, V> {
             self.marks.push((self.a.instructions().len(), self.first + index as u32));
             self.instruction(index, operation)?;
         }
+        self.save_all()?;
         self.arm_of_branch = None;
         self.variant.full = full;
         // Those lanes come to the point, and then all of them.

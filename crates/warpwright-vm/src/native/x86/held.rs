@@ -1,10 +1,13 @@
 //! Which rows are in vector registers.
 //!
-//! Every result is stored to its row, so that an instruction can be left to the interpreter without ado; what is read
-//! again is still in a register, where a segment has not been entered since.
+//! What is read again is still in a register, where a segment has not been entered since. With AVX-512 a result stays there
+//! alone, until a segment ends, its register is needed, or something else reads its row; so one that is replaced before
+//! that is never stored. Where native code is left, these results are stored on the way out: rows are then what the
+//! interpreter would have left. With AVX2, which has few registers, results are stored at once.
 
-use super::{Compiler, Result, Vectors, row32, row64};
-use crate::native::Lane;
+use super::{Accesses, Compiler, Result, Vectors, row32, row64};
+use crate::machine::{Inst, UNGUARDED};
+use crate::native::{Lane, Operation};
 use iced_x86::code_asm::*;
 use std::ops::Range;
 
@@ -15,6 +18,8 @@ pub(super) type Strip = (bool, u32, i32);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     strips: [Option<Strip>; 16],
+    /// Results that are not in their rows yet.
+    unsaved: [bool; 16],
     /// When each was used last.
     used: [u32; 16],
     now: u32,
@@ -25,7 +30,13 @@ pub(super) struct Held {
 impl Held {
     /// Nothing is held.
     pub(super) fn clear(&mut self) {
+        debug_assert!(self.unsaved().next().is_none(), "results are lost");
         self.free(0..self.strips.len());
+    }
+
+    /// The results that are not in their rows.
+    pub(super) fn unsaved(&self) -> impl Iterator<Item = (usize, Strip)> {
+        self.all().filter(|&(at, _)| self.unsaved[at])
     }
 
     /// What is held where, by the numbers of registers.
@@ -45,11 +56,12 @@ impl Held {
         Some(at)
     }
 
-    /// A register for a strip, in the place of the one of these that was used longest ago. A strip that may be skipped
-    /// is not held.
+    /// A register for a strip, in the place of the one of these that was used longest ago and is saved. A strip that may be
+    /// skipped is not held.
     fn take(&mut self, of: Range<usize>, strip: Strip) -> usize {
         let first = of.start;
-        let at = of.min_by_key(|&at| self.used[at]).unwrap_or(first);
+        let at = of.min_by_key(|&at| (self.unsaved[at], self.used[at])).unwrap_or(first);
+        debug_assert!(!self.unsaved[at], "a result is lost");
         self.now += 1;
         (self.strips[at], self.used[at]) = ((!self.skipped).then_some(strip), self.now);
         at
@@ -58,6 +70,7 @@ impl Held {
     /// Registers hold nothing any more.
     pub(super) fn free(&mut self, of: Range<usize>) {
         self.strips[of.clone()].fill(None);
+        self.unsaved[of.clone()].fill(false);
         self.used[of].fill(0);
     }
 
@@ -122,15 +135,64 @@ impl<V: Vectors> Compiler<'_, V> {
             let old = self.peek(V::OLD, strip)?;
             V::blend(self, old, strip)?;
         }
-        V::store(&mut self.a, place::<V>(strip))?;
         self.held.forget(strip);
-        if self.held.skipped {
-            return Ok(());
+        let is_held = !self.held.skipped;
+        if !(V::KEEPS_RESULTS && is_held) {
+            V::store(&mut self.a, place::<V>(strip), V::RESULT)?;
         }
-        let register = V::HOLD[self.held.take(V::RESULTS, strip)];
-        V::copy(&mut self.a, register)
+        if is_held {
+            let at = self.held.take(V::RESULTS, strip);
+            V::copy(&mut self.a, V::HOLD[at])?;
+            self.held.unsaved[at] = V::KEEPS_RESULTS;
+        }
+        self.make_room(FREE)
+    }
+
+    /// Saves results where an instruction is left, or reads rows, so that they would be lost or not be seen.
+    pub(super) fn prepare(&mut self, inst: &Inst, operation: Operation) -> Result<()> {
+        use Operation::*;
+        let is_checked = self.variant.accesses == Accesses::Noted;
+        match operation {
+            // What may be skipped saves nothing; segments end; memory is read lane by lane.
+            _ if inst.guard != UNGUARDED => self.save_all(),
+            Branch | Atomic(..) | LoadMatrices { .. } | MultiplyFragments { .. } => self.save_all(),
+            Load | Store if is_checked => self.save_all(),
+            Load | Store => self.prepare_access(&self.code.memory[inst.x as usize], operation == Store),
+            Shuffle(_) => self.make_room(2 * FREE),
+            _ => Ok(()),
+        }
+    }
+
+    /// So many registers hold nothing that would be lost.
+    pub(super) fn make_room(&mut self, count: usize) -> Result<()> {
+        while self.held.unsaved().count() + count > V::HOLD.len() {
+            let oldest = self.held.unsaved().min_by_key(|&(at, _)| self.held.used[at]);
+            let Some(of) = oldest else { break };
+            self.save(of)?;
+        }
+        Ok(())
+    }
+
+    /// All results go to their rows.
+    pub(super) fn save_all(&mut self) -> Result<()> {
+        let unsaved: Vec<_> = self.held.unsaved().collect();
+        unsaved.into_iter().try_for_each(|of| self.save(of))
+    }
+
+    /// A strip goes to its row, if it is a result that is not there.
+    pub(super) fn save_strip(&mut self, strip: Strip) -> Result<()> {
+        let unsaved = self.held.unsaved().find(|(_, of)| *of == strip);
+        unsaved.map_or(Ok(()), |of| self.save(of))
+    }
+
+    fn save(&mut self, (at, strip): (usize, Strip)) -> Result<()> {
+        self.held.unsaved[at] = false;
+        V::store(&mut self.a, place::<V>(strip), V::HOLD[at])
     }
 }
+
+/// Registers that have no results alone, at least: an instruction may need so many for what it reads.
+const FREE: usize = 8;
 
 /// Where the bytes of a permutation come from, of `a` and of `b`, if any do: which of the word, or 0x80 where it is the
 /// other one's. `None` if signs of bytes are asked for.

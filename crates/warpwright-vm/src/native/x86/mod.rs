@@ -67,14 +67,15 @@ trait Vectors: Sized {
     const HOLD: &'static [Self::Register];
     const SOURCES: Range<usize>;
     const RESULTS: Range<usize>;
+    /// Results stay in registers while they can.
+    const KEEPS_RESULTS: bool;
     /// Where results are made, and where what a strip held is found when it changes in part.
     const RESULT: Self::Register;
     const OLD: Self::Register;
 
     fn load(a: &mut CodeAssembler, into: Self::Register, from: AsmMemoryOperand) -> Result<()>;
 
-    /// Stores the result.
-    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand) -> Result<()>;
+    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand, from: Self::Register) -> Result<()>;
 
     /// Sets the carry if a register is equal to what is in memory.
     fn compare(a: &mut CodeAssembler, register: Self::Register, with: AsmMemoryOperand) -> Result<()>;
@@ -194,8 +195,15 @@ fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option
 /// What stands behind the code: a way out, or what is rare.
 enum Stub {
     /// To the interpreter, at an instruction, with fuel that was not used. `counted`: its lanes were, if it has a guard.
-    /// From an arm of a branch, if there is one.
-    Exit { label: CodeLabel, pc: u32, refund: u32, counted: bool, branch: Option<u32> },
+    /// From an arm of a branch, if there is one. With results that are not in their rows.
+    Exit {
+        label: CodeLabel,
+        pc: u32,
+        refund: u32,
+        counted: bool,
+        branch: Option<u32>,
+        unsaved: Vec<(usize, Strip)>,
+    },
     /// Not all lanes of the path execute the instruction: they are counted, and if there are none, it is skipped.
     Some { label: CodeLabel, pc: u32, back: CodeLabel, skip: CodeLabel },
     /// From the interpreter to a place where registers hold strips.
@@ -343,6 +351,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             }
             self.instruction(index, operation)?;
             if self.needs[index] == 1 {
+                self.save_all()?;
                 let next = self.target(index + 1);
                 // The next segment stands behind this one, unless it is not there.
                 if self.begins.get(index + 1).is_none_or(Option::is_none) {
@@ -400,6 +409,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             refund,
             counted: false,
             branch: None,
+            unsaved: self.held.unsaved().collect(),
         });
         label
     }
@@ -409,7 +419,8 @@ impl<'a, V: Vectors> Compiler<'a, V> {
         let label = self.a.create_label();
         let (pc, branch) = (self.first + index as u32, self.arm_of_branch);
         let refund = self.needs[index] + u32::from(branch.is_some());
-        self.stubs.push(Stub::Exit { label, pc, refund, counted: inst.guard != UNGUARDED, branch });
+        let (counted, unsaved) = (inst.guard != UNGUARDED, self.held.unsaved().collect());
+        self.stubs.push(Stub::Exit { label, pc, refund, counted, branch, unsaved });
         label
     }
 
@@ -441,8 +452,11 @@ impl<'a, V: Vectors> Compiler<'a, V> {
         self.marks.push((self.a.instructions().len(), u32::MAX));
         for stub in std::mem::take(&mut self.stubs) {
             match stub {
-                Stub::Exit { mut label, pc, refund, counted, branch } => {
+                Stub::Exit { mut label, pc, refund, counted, branch, unsaved } => {
                     self.a.set_label(&mut label)?;
+                    for (at, strip) in unsaved {
+                        V::store(&mut self.a, held::place::<V>(strip), V::HOLD[at])?;
+                    }
                     if counted {
                         self.count(pc, true)?;
                     }
@@ -546,6 +560,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
     /// An instruction. Its fuel is taken already.
     fn instruction(&mut self, index: usize, operation: Operation) -> Result<()> {
         let inst = self.inst(index);
+        self.prepare(inst, operation)?;
         if operation == Operation::Branch {
             return self.branch(index, inst);
         }

@@ -484,7 +484,7 @@ impl Compiler<'_> {
             self.fetch(ymm3, strip)?;
             Avx2::blend(self, ymm3, strip)?;
         }
-        Avx2::store(&mut self.a, place::<Avx2>(strip))
+        Avx2::store(&mut self.a, place::<Avx2>(strip), Avx2::RESULT)
     }
 
     /// Bytes or half words: the word that has each, and how far it must be shifted.
@@ -524,7 +524,7 @@ impl Compiler<'_> {
             self.a.jnz(scattered)?;
             self.a.vpbroadcastd(ymm0, dword_ptr(rdx + rax + add))?;
             for strip in strips {
-                Avx2::store(&mut self.a, place::<Avx2>(strip))?;
+                Avx2::store(&mut self.a, place::<Avx2>(strip), Avx2::RESULT)?;
             }
             self.a.jmp(done)?;
         }
@@ -536,7 +536,7 @@ impl Compiler<'_> {
             self.a.vmovdqu(ymm1, ymmword_ptr(offsets(strip.2, 32)))?;
             self.gathered(ymm2, false, strip.2)?;
             self.a.vpgatherdd_3(ymm0, dword_ptr(rdx + ymm1 + add), ymm2)?;
-            Avx2::store(&mut self.a, place::<Avx2>(strip))?;
+            Avx2::store(&mut self.a, place::<Avx2>(strip), Avx2::RESULT)?;
         }
         self.a.set_label(&mut done)?;
         self.a.zero_bytes()
@@ -557,7 +557,7 @@ impl Compiler<'_> {
         if op.bytes == 8 {
             self.old_or_zero(strip)?;
             self.a.vpgatherdq_3(ymm0, qword_ptr(rdx + xmm1 + add), ymm2)?;
-            return Avx2::store(&mut self.a, place::<Avx2>(strip));
+            return Avx2::store(&mut self.a, place::<Avx2>(strip), Avx2::RESULT);
         }
         // The signs of four words are the signs of their lanes.
         self.a.vextracti128(xmm3, ymm2, 1)?;

@@ -47,6 +47,7 @@ impl Vectors for Avx2 {
         &[ymm5, ymm6, ymm7, ymm8, ymm9, ymm10, ymm11, ymm12, ymm13, ymm14, ymm15];
     const SOURCES: Range<usize> = 0..3;
     const RESULTS: Range<usize> = 3..11;
+    const KEEPS_RESULTS: bool = false;
     const RESULT: AsmRegisterYmm = ymm0;
     const OLD: AsmRegisterYmm = ymm3;
 
@@ -54,8 +55,8 @@ impl Vectors for Avx2 {
         a.vmovdqu(into, ymmword_ptr(from))
     }
 
-    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand) -> Result<()> {
-        a.vmovdqu(ymmword_ptr(to), ymm0)
+    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand, from: AsmRegisterYmm) -> Result<()> {
+        a.vmovdqu(ymmword_ptr(to), from)
     }
 
     fn compare(a: &mut CodeAssembler, register: AsmRegisterYmm, with: AsmMemoryOperand) -> Result<()> {

@@ -36,10 +36,13 @@ impl Vectors for Avx512 {
     type Register = AsmRegisterZmm;
 
     const BYTES: i32 = 64;
-    const HOLD: &'static [AsmRegisterZmm] =
-        &[zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15, zmm16, zmm17, zmm18, zmm19];
-    const SOURCES: Range<usize> = 0..13;
-    const RESULTS: Range<usize> = 0..13;
+    const HOLD: &'static [AsmRegisterZmm] = &[
+        zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15, zmm16, zmm17, zmm18, zmm19, zmm28, zmm29,
+        zmm30,
+    ];
+    const SOURCES: Range<usize> = 0..16;
+    const RESULTS: Range<usize> = 0..16;
+    const KEEPS_RESULTS: bool = true;
     const RESULT: AsmRegisterZmm = zmm0;
     const OLD: AsmRegisterZmm = zmm31;
 
@@ -47,8 +50,8 @@ impl Vectors for Avx512 {
         a.vmovdqu64(into, zmmword_ptr(from))
     }
 
-    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand) -> Result<()> {
-        a.vmovdqu64(zmmword_ptr(to), zmm0)
+    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand, from: AsmRegisterZmm) -> Result<()> {
+        a.vmovdqu64(zmmword_ptr(to), from)
     }
 
     fn compare(a: &mut CodeAssembler, register: AsmRegisterZmm, with: AsmMemoryOperand) -> Result<()> {
