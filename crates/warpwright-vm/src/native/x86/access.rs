@@ -108,7 +108,7 @@ impl<V: Vectors> Compiler<'_, V> {
         for (_, row, wide) in elements(op).take_while(|_| write) {
             count += strips(wide);
             if op.bytes < 4 {
-                V::strips(wide).try_for_each(|strip| self.save_strip((wide, row, strip)))?;
+                self.save_row(wide, row)?;
             }
         }
         self.make_room(count)

@@ -153,12 +153,12 @@ impl<V: Vectors> Compiler<'_, V> {
         use Operation::*;
         let is_checked = self.variant.accesses == Accesses::Noted;
         match operation {
-            // What may be skipped saves nothing; segments end; memory is read lane by lane.
+            // What may be skipped saves nothing; segments end; routines read rows, and change registers.
             _ if inst.guard != UNGUARDED => self.save_all(),
-            Branch | Atomic(..) | LoadMatrices { .. } | MultiplyFragments { .. } => self.save_all(),
-            Load | Store if is_checked => self.save_all(),
+            Branch | MultiplyFragments { .. } => self.save_all(),
+            Load | Store | Atomic(..) if is_checked => self.save_all(),
             Load | Store => self.prepare_access(&self.code.memory[inst.x as usize], operation == Store),
-            Shuffle(_) => self.make_room(2 * FREE),
+            Atomic(..) => self.save_row(false, inst.a),
             _ => Ok(()),
         }
     }
@@ -177,6 +177,11 @@ impl<V: Vectors> Compiler<'_, V> {
     pub(super) fn save_all(&mut self) -> Result<()> {
         let unsaved: Vec<_> = self.held.unsaved().collect();
         unsaved.into_iter().try_for_each(|of| self.save(of))
+    }
+
+    /// The strips of a row do, if they are results that are not there.
+    pub(super) fn save_row(&mut self, wide: bool, row: u32) -> Result<()> {
+        V::strips(wide).try_for_each(|strip| self.save_strip((wide, row, strip)))
     }
 
     /// A strip goes to its row, if it is a result that is not there.
