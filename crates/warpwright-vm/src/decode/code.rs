@@ -5,7 +5,7 @@ use super::slots::{File, Slots};
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
 use crate::memory::{MemoryOp, RANK_BITS};
 use crate::native::Operation;
-use crate::op::special::{Constancy, Place};
+use crate::op::special::{Constancy, WarpPlace};
 use std::fmt;
 use warpwright_ptx::ir::{Origin, Special, VarId};
 
@@ -102,7 +102,7 @@ pub(crate) struct FunctionCode {
 impl FunctionCode {
     /// Sets what is constant in the frame of a kernel, for a warp that begins. `prepared`: it was for another block of the
     /// launch, which had the same rank.
-    pub(crate) fn start(&self, registers: &mut Registers, place: Place<'_>, prepared: bool) {
+    pub(crate) fn start(&self, registers: &mut Registers, place: WarpPlace<'_>, prepared: bool) {
         if !prepared {
             return self.enter(registers, place, u32::MAX);
         }
@@ -114,7 +114,7 @@ impl FunctionCode {
     }
 
     /// Makes room for the frame at the current base, and sets its constants for the lanes of the mask.
-    pub(crate) fn enter(&self, registers: &mut Registers, place: Place<'_>, mask: u32) {
+    pub(crate) fn enter(&self, registers: &mut Registers, place: WarpPlace<'_>, mask: u32) {
         registers.reserve(registers.base, self.rows);
         for &(row, special) in &self.specials {
             registers.set32(row, &place.words(special), mask);

@@ -4,7 +4,7 @@ use super::{Barrier, LANES, TensorMemory, Warp};
 use crate::check::BlockChecks;
 use crate::launch::Launch;
 use crate::locality::BlockSectors;
-use crate::op::special::Place;
+use crate::op::special::WarpPlace;
 use std::mem::take;
 
 /// Barriers of a block.
@@ -65,7 +65,7 @@ impl Block {
         for (index, warp) in warps.iter_mut().enumerate() {
             let lanes = (threads - (index * LANES) as u32).min(LANES as u32);
             warp.start(function.entry, kernel, u32::MAX >> (LANES as u32 - lanes));
-            let place = Place { launch, block: self, warp: index };
+            let place = WarpPlace { launch, block: self, warp: index };
             function.start(&mut warp.registers, place, self.prepared == Some((kernel, rank)));
             function.clear_unassigned(&mut warp.registers);
             if warp.local.len() < function.local_words() {

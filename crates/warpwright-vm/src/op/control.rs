@@ -5,7 +5,7 @@ use crate::decode::{BranchTarget, Callable, Decoder, LoadError, ParamSlot, Rows,
 use crate::launch::TrapKind;
 use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MAX_LOCAL, Machine, Row32, Row64, Step, lanewise};
 use crate::native;
-use crate::op::special::Place;
+use crate::op::special::WarpPlace;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee, GridDependency};
 use warpwright_ptx::op::family::Control as Op;
@@ -308,7 +308,7 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[ParamSlot]) -> 
         }
         let values: Vec<_> = arguments.iter().map(|argument| read_argument(m, *argument)).collect();
         m.registers.base = base;
-        let place = Place { launch, block: &m.block, warp: m.warp_index };
+        let place = WarpPlace { launch, block: &m.block, warp: m.warp_index };
         callee.enter(&mut m.registers, place, mask);
         callee.clear_unassigned_lanes(&mut m.registers, mask);
         set_local_written(&mut m.warp, local, callee.local_bytes, mask, false);

@@ -73,7 +73,7 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
                 m.worker.timed = true;
                 [now; LANES]
             }
-            None => Place { launch: m.launch, block: &m.block, warp: m.warp_index }.values(special),
+            None => WarpPlace { launch: m.launch, block: &m.block, warp: m.warp_index }.values(special),
         };
         match file {
             File::Narrow => m.registers.set32(row, &lanewise(&values, |value| value as u32), m.mask),
@@ -89,13 +89,13 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
 
 /// Where a warp is.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct WarpPlace<'a> {
     pub(crate) launch: &'a Launch,
     pub(crate) block: &'a Block,
     pub(crate) warp: usize,
 }
 
-impl Place<'_> {
+impl WarpPlace<'_> {
     /// What the lanes find in a special register, in 32 bits.
     pub(crate) fn words(self, special: Special) -> Row32 {
         match special.register {
@@ -129,7 +129,7 @@ impl Place<'_> {
     /// What all lanes find there.
     fn value(self, special: Special) -> u64 {
         use SpecialRegister::*;
-        let Place { launch, block, warp } = self;
+        let WarpPlace { launch, block, warp } = self;
         let (shape, options) = (&launch.shape, &launch.options);
         let pick = |values: [u32; 3]| u64::from(values.get(axis(special)).copied().unwrap_or(0));
         match special.register {

@@ -46,7 +46,7 @@ fn turns_end_within_arms_as_they_do_for_the_interpreter() {
                     let device = Device::new(config).unwrap();
                     let memory = device.clone_htod(&(0..256).collect::<Vec<u32>>()).unwrap();
                     let offsets: Vec<u32> = (0..ROUNDS * THREADS)
-                        .map(|at| (at * 28 + at / 5 * 4) % 1020 | (at.wrapping_mul(0x9e37_79b9) & 1 << 31))
+                        .map(|at| (at * 28 + at / 5 * 4) % 1020 + (at.wrapping_mul(0x9e37_79b9) & (1 << 31)))
                         .collect();
                     let offsets = device.clone_htod(&offsets).unwrap();
                     let out = device.alloc_zeros::<u64>((BLOCKS * THREADS) as usize).unwrap();
