@@ -679,5 +679,8 @@ fn native_code_can_be_looked_at() {
     let statements = source.lines().filter(|line| line.starts_with("    ") && line.ends_with(';'));
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected: Vec<_> = statements.map(words).filter(|line| !line.starts_with('.')).collect();
-    assert_eq!(ptx, expected, "{text}");
+    // What only some lanes execute behind a branch may stand there once more, behind all of it.
+    let (whole, arms) = ptx.split_at(expected.len().min(ptx.len()));
+    assert_eq!(whole, expected, "{text}");
+    assert!(arms.iter().all(|statement| expected.contains(statement)), "{text}");
 }
