@@ -48,6 +48,8 @@ fn text(function: &Function<'_>) -> String {
     for (range, piece) in function.pieces() {
         let until = match piece {
             Piece::Entry => next,
+            // Arms of branches stand behind all instructions.
+            Piece::Instruction(_, pc) if pc < next => end,
             Piece::Instruction(_, pc) => pc,
             Piece::Exits => end,
         };
@@ -58,7 +60,7 @@ fn text(function: &Function<'_>) -> String {
         next = until;
         match piece {
             Piece::Instruction(code, pc) => {
-                next = pc + 1;
+                next = next.max(pc + 1);
                 let _ = writeln!(out, "\n{piece}{}", ptx(code, pc));
             }
             _ => _ = writeln!(out, "\n{piece}"),
