@@ -8,15 +8,14 @@ use crate::memory::RANK_BITS;
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpwright_ptx::ir::{Component, Element, Special, SpecialRegister, Type, TypeKind};
 
-/// Whether a special register stays the same while a warp runs, and if not all warps of a launch see the same there,
-/// whether those of one block number after the other do.
+/// For how long a warp of some number in its block finds the same in a special register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Constancy {
     /// It is a clock.
     None,
-    /// For a block.
+    /// As long as its block runs.
     Block,
-    /// For all blocks of a rank: a warp has it by its number in the block.
+    /// In all blocks of the launch that have the same rank in their cluster.
     Launch,
 }
 

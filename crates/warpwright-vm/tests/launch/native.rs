@@ -148,7 +148,15 @@ fn atomic_operations_are_those_of_the_interpreter() {
 
 /// The kernel does the same interpreted and compiled, with findings of accesses of that size.
 fn accesses_agree(text: &str, size: u32, offsets: &[u32]) {
-    let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
+    let report = agree(&Options::default(), text, offsets);
+    let misaligned = FindingKind::Access(FaultKind::Misaligned);
+    let is_misaligned = report.findings.iter().any(|finding| finding.kind == misaligned);
+    assert_eq!(is_misaligned, size > 1, "{report}\n{text}");
+}
+
+/// The kernel does the same interpreted and compiled: the report.
+fn agree(options: &Options, text: &str, offsets: &[u32]) -> Report {
+    let [(interpreted, report), (compiled, _)] = [Native::Off, Native::Always].map(|native| {
         let mut config = DeviceConfig::default();
         (config.workers, config.native) = (1, native);
         let device = Device::new(config).unwrap();
@@ -157,15 +165,12 @@ fn accesses_agree(text: &str, size: u32, offsets: &[u32]) {
         let out = device.alloc_zeros::<u64>((BLOCKS * THREADS) as usize).unwrap();
         let args = [Arg::buffer(&memory), Arg::buffer(&offsets), Arg::buffer(&out)];
         let (module, config) = (load(&device, text), LaunchConfig::new(BLOCKS, THREADS));
-        let launch = device.launch(&module, "k", &config, &args, &Options::default()).unwrap();
-        let report = launch.wait();
-        let misaligned = FindingKind::Access(FaultKind::Misaligned);
-        let is_misaligned = report.findings.iter().any(|finding| finding.kind == misaligned);
-        assert_eq!(is_misaligned, size > 1, "{report}\n{text}");
+        let report = device.launch(&module, "k", &config, &args, options).unwrap().wait();
         let found = format!("{:?} {:?}", report.findings, report.trap);
-        (memory.read(), out.read(), found, counted(&report))
+        ((memory.read(), out.read(), found, counted(&report)), report)
     });
-    assert_eq!(interpreted, compiled, "{text}");
+    assert_eq!(interpreted, compiled, "{options:?}\n{text}");
+    report
 }
 
 /// What was executed how often.

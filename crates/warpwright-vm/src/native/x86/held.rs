@@ -179,7 +179,7 @@ impl<V: Vectors> Compiler<'_, V> {
         unsaved.into_iter().try_for_each(|of| self.save(of))
     }
 
-    /// The strips of a row do, if they are results that are not there.
+    /// The strips of a row go there, those that are results and are not there.
     pub(super) fn save_row(&mut self, wide: bool, row: u32) -> Result<()> {
         V::strips(wide).try_for_each(|strip| self.save_strip((wide, row, strip)))
     }

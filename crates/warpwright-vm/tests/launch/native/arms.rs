@@ -1,6 +1,6 @@
 //! Arms of branches: lanes that do not branch, and meet the others.
 
-use super::{BLOCKS, ROUNDS, THREADS, accesses_agree, both, offsets, rounds};
+use super::{ROUNDS, THREADS, accesses_agree, agree, both, offsets, rounds};
 use crate::*;
 
 /// Accesses of lanes that may be left out; `%p0` holds for those.
@@ -35,29 +35,15 @@ fn what_is_executed_in_an_arm_is_that_of_the_interpreter() {
 /// Turns end where they would, and orders are the same.
 #[test]
 fn turns_end_within_arms_as_they_do_for_the_interpreter() {
+    let offsets: Vec<u32> = (0..ROUNDS * THREADS)
+        .map(|at| (at * 28 + at / 5 * 4) % 1020 + (at.wrapping_mul(0x9e37_79b9) & (1 << 31)))
+        .collect();
     for body in BODIES {
         for seed in 0..6 {
-            for (schedule, max_instructions) in
-                [(Schedule::Seeded(seed), u64::MAX), (Schedule::Parallel, 3000 + 37 * seed)]
-            {
-                let seen = [Native::Off, Native::Always].map(|native| {
-                    let mut config = DeviceConfig::default();
-                    (config.workers, config.native) = (1, native);
-                    let device = Device::new(config).unwrap();
-                    let memory = device.clone_htod(&(0..256).collect::<Vec<u32>>()).unwrap();
-                    let offsets: Vec<u32> = (0..ROUNDS * THREADS)
-                        .map(|at| (at * 28 + at / 5 * 4) % 1020 + (at.wrapping_mul(0x9e37_79b9) & (1 << 31)))
-                        .collect();
-                    let offsets = device.clone_htod(&offsets).unwrap();
-                    let out = device.alloc_zeros::<u64>((BLOCKS * THREADS) as usize).unwrap();
-                    let args = [Arg::buffer(&memory), Arg::buffer(&offsets), Arg::buffer(&out)];
-                    let (module, config) = (load(&device, &rounds(body)), LaunchConfig::new(BLOCKS, THREADS));
-                    let options = Options { schedule, max_instructions, ..Options::default() };
-                    let report = device.launch(&module, "k", &config, &args, &options).unwrap().wait();
-                    (memory.read(), out.read(), super::counted(&report))
-                });
-                assert_eq!(seen[0], seen[1], "{schedule:?}, {max_instructions}: {body}");
-            }
+            let options = Options { schedule: Schedule::Seeded(seed), ..Options::default() };
+            agree(&options, &rounds(body), &offsets);
+            let options = Options { max_instructions: 3000 + 37 * seed, ..Options::default() };
+            agree(&options, &rounds(body), &offsets);
         }
     }
 }
