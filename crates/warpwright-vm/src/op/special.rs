@@ -24,7 +24,7 @@ impl Constancy {
         use SpecialRegister::*;
         match register {
             Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi => Constancy::None,
-            CtaId | SmId | ClusterCtaId | ClusterId => Constancy::Block,
+            CtaId | SmId | ClusterId => Constancy::Block,
             _ => Constancy::Launch,
         }
     }

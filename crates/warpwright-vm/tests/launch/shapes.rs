@@ -297,3 +297,40 @@ fn a_grid_may_count_clusters() {
     assert!(report.is_clean(), "{report}");
     assert_eq!(counts.read(), [412, 48]);
 }
+
+/// A host thread runs block after block, in the registers of the one before: what a block finds is its own. A clock goes on
+/// within a block.
+#[test]
+fn special_registers_are_those_of_the_block_and_of_the_moment() {
+    let text = kernel(
+        "    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %smid;
+    mov.u32 %r3, %nsmid;
+    rem.u32 %r3, %r1, %r3;
+    sub.u32 %r2, %r2, %r3;
+    mov.u32 %r4, %clock;
+    mov.u64 %rd3, %clock64;
+    add.u32 %r5, %r1, 1;
+    mov.u32 %r6, %clock;
+    sub.u32 %r6, %r6, %r4;
+    mov.u64 %rd4, %clock64;
+    sub.u64 %rd4, %rd4, %rd3;
+    cvt.u32.u64 %r7, %rd4;
+    min.s32 %r6, %r6, %r7;
+    min.s32 %r6, %r6, 1;
+    mad.lo.u32 %r2, %r2, 1000, %r6;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    st.global.u32 [%rd2], %r2;
+    ret;",
+    );
+    for native in [Native::Off, Native::Always] {
+        let mut config = DeviceConfig::default();
+        (config.workers, config.native) = (1, native);
+        let device = Device::new(config).unwrap();
+        let buffer = device.alloc_zeros::<u32>(500).unwrap();
+        let report = launch(&device, &text, &LaunchConfig::new(500, 1), &buffer, &Options::checked()).wait();
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(buffer.read(), [1; 500], "{native:?}");
+    }
+}
