@@ -177,12 +177,16 @@ impl MemoryCounters {
         self.places.iter_mut().zip(&other.places).for_each(|(into, from)| into.merge(from));
     }
 
-    /// An access.
-    pub(crate) fn access(&mut self, pc: u32, kind: AccessKind, group: &Group<'_>) {
-        let Group { region, bytes, mask, ref offsets } = *group;
+    /// An access of lanes of so many bytes each, at their offsets in a region.
+    pub(crate) fn access(
+        &mut self,
+        (pc, kind): (u32, AccessKind),
+        region: &RegionKind<'_>,
+        (bytes, mask, offsets): (u32, u32, &Row64),
+    ) {
         let moved = u64::from(bytes) * u64::from(mask.count_ones());
         let Some(place) = self.places.get_mut(pc as usize) else { return };
-        match region.kind {
+        match region {
             RegionKind::Global(allocation) => {
                 if let Some(space) = self.allocations.get_mut(allocation.id as usize) {
                     let count = sectors(offsets, allocation.base, bytes, mask);

@@ -269,7 +269,8 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub(crate) fn counted(&mut self, kind: AccessKind, group: &Group<'a>) {
         if self.launch.options.counters {
-            self.worker.memory.access(self.pc, kind, group);
+            let Group { region, bytes, mask, offsets } = group;
+            self.worker.memory.access((self.pc, kind), &region.kind, (*bytes, *mask, offsets));
             if let Some(launch) = &self.launch.sectors {
                 let now = self.warp.clock - u64::from(self.fuel);
                 let block = &mut self.block.sectors;

@@ -33,7 +33,8 @@ impl<'a> Machine<'a> {
         }
         let variant = Variant {
             full: self.active == u32::MAX,
-            accesses: if options.counters || !self.cluster.is_alone() {
+            counted: options.counters,
+            accesses: if options.fetches || !self.cluster.is_alone() {
                 Accesses::None
             } else if !self.checks_accesses() {
                 Accesses::Plain
@@ -72,6 +73,7 @@ impl<'a> Machine<'a> {
         (frame.fuel, frame.flags, frame.corrected) = (before - entry.need, 0, 0);
         (frame.is_only_path, frame.divided_by) = ((warp.paths.len() == 1).into(), NONE);
         frame.divergent = self.worker.divergent.as_mut_ptr();
+        frame.counters = &mut self.worker.memory;
         let mut noting = match native.variant.accesses {
             Accesses::Noted => {
                 let shared = &mut self.cluster.checks;

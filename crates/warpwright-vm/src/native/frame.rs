@@ -2,6 +2,7 @@
 
 use crate::check::Noting;
 use crate::check::race::{NEXT_LANE, Notes};
+use crate::counters::MemoryCounters;
 use crate::decode::Code;
 use crate::machine::{Counts, LANES, NONE};
 use crate::num::approx::{EXPONENTIAL, MAX_EXPONENT, SHIFTER};
@@ -161,6 +162,8 @@ pub(super) struct Frame {
     /// Where the lanes of an atomic operation go, and what they find there.
     pub(super) offsets: [u32; LANES],
     pub(super) found: [u32; LANES],
+    /// Where memory traffic is counted.
+    pub(super) counters: *mut MemoryCounters,
     /// What looks at accesses where they are noted, and for which warp.
     pub(super) noting: *mut Noting<'static>,
     pub(super) warp: u8,
@@ -260,6 +263,7 @@ impl State {
             rules: [rule(FloatElement::F16), rule(FloatElement::BF16)],
             offsets: [0; LANES],
             found: [0; LANES],
+            counters: std::ptr::null_mut(),
             noting: std::ptr::null_mut(),
             warp: 0,
             panic: None,

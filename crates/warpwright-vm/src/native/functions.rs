@@ -20,12 +20,14 @@ pub(crate) struct Variant {
     /// For paths of all lanes.
     pub(crate) full: bool,
     pub(crate) accesses: Accesses,
+    /// Memory traffic is counted.
+    pub(crate) counted: bool,
 }
 
 /// Which accesses to memory are in native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accesses {
-    /// None: something looks at each of them, or counts it.
+    /// None: something looks at each of them.
     None,
     /// All that nothing looks at.
     Plain,
@@ -35,7 +37,7 @@ pub(crate) enum Accesses {
 
 impl Variant {
     fn index(self) -> usize {
-        3 * usize::from(self.full) + self.accesses as usize
+        6 * usize::from(self.counted) + 3 * usize::from(self.full) + self.accesses as usize
     }
 }
 
@@ -52,7 +54,7 @@ struct Function {
     /// Instructions of warps that were interpreted.
     heat: AtomicU32,
     /// By variant.
-    versions: [Version; 6],
+    versions: [Version; 12],
 }
 
 #[derive(Debug, Default)]
@@ -201,7 +203,7 @@ mod tests {
     use std::sync::Barrier;
     use std::time::{Duration, Instant};
 
-    const VARIANT: Variant = Variant { full: true, accesses: Accesses::None };
+    const VARIANT: Variant = Variant { full: true, accesses: Accesses::None, counted: false };
 
     /// A module of functions that have no instructions.
     fn module(functions: usize) -> Arc<Code> {

@@ -3,9 +3,9 @@
 //! memory go lane by lane.
 
 use super::avx512::note::noted_as;
-use super::routine::note_global;
+use super::routine::{count_access, note_global};
 use super::{Accesses, Compiler, Frame, ROW32, ROW64, Result, Vectors, at};
-use crate::check::race::{ASCENDING, NON_COHERENT, head};
+use crate::check::race::{ASCENDING, ATOMIC, NON_COHERENT, SAME, head};
 use crate::machine::{Inst, LANES, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
@@ -74,7 +74,7 @@ pub(super) enum Together {
     Ascending,
 }
 
-/// An access that is noted.
+/// An access that is noted, or counted.
 pub(super) struct Noted<'a> {
     pub(super) index: usize,
     /// Its number in the code's table.
@@ -82,8 +82,8 @@ pub(super) struct Noted<'a> {
     pub(super) op: &'a MemoryOp,
     /// As heads of notes have it.
     pub(super) kind: u32,
-    /// A whole warp does it at once, lane by lane.
-    pub(super) ascending: bool,
+    /// How a whole warp does it at once.
+    pub(super) together: Option<Together>,
 }
 
 impl Noted<'_> {
@@ -92,9 +92,14 @@ impl Noted<'_> {
         self.op.bytes * self.op.elements.len() as u32
     }
 
-    /// The head of its note, without its halves and the warp.
+    /// The head of its note, with how a whole warp does it, but not halves or the warp.
     pub(super) fn head(&self) -> u32 {
-        head(self.kind, self.bytes(), self.op.bytes)
+        let way = match self.together {
+            None => 0,
+            Some(Together::Same) => SAME,
+            Some(Together::Ascending) => ASCENDING,
+        };
+        head(self.kind, self.bytes(), self.op.bytes) | way
     }
 }
 
@@ -114,9 +119,25 @@ impl<V: Vectors> Compiler<'_, V> {
         self.make_room(count)
     }
 
-    /// Notes an access, if accesses are noted; or leaves it to the interpreter.
-    pub(super) fn note(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
-        if !self.may_call(noted.op) {
+    /// Notes and counts an access, if accesses are; or leaves it to the interpreter.
+    pub(super) fn see(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
+        self.note(noted, miss)?;
+        self.count_access(noted, miss)
+    }
+
+    /// Counts an access that native code does.
+    fn count_access(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
+        if !self.is_counted(noted.op) {
+            return Ok(());
+        }
+        self.held.clear();
+        V::keep(self, noted.together.is_some())?;
+        self.ask(count_access, (noted.index, noted.number, noted.head()), miss)?;
+        V::restore(self, noted.together.is_some())
+    }
+
+    fn note(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
+        if !self.asks_to_note(noted.op) {
             return match (noted.op.space, self.variant.accesses) {
                 (SpaceKind::Shared, Accesses::Noted) => V::note(self, noted, miss),
                 _ => Ok(()),
@@ -136,17 +157,24 @@ impl<V: Vectors> Compiler<'_, V> {
         self.a.set_label(&mut global)?;
         self.a.zero_bytes()?;
         let coherence = if noted.op.order.non_coherent { NON_COHERENT } else { 0 };
-        let way = if noted.ascending { ASCENDING } else { 0 };
-        V::keep(self, noted.ascending)?;
-        self.ask(note_global, (noted.index, noted.number, noted.head() | coherence | way), miss)?;
-        V::restore(self, noted.ascending)?;
+        V::keep(self, noted.together.is_some())?;
+        self.ask(note_global, (noted.index, noted.number, noted.head() | coherence), miss)?;
+        V::restore(self, noted.together.is_some())?;
         self.a.set_label(&mut done)?;
         self.a.zero_bytes()
     }
 
-    /// Whether a routine may be called to note an access: registers may change.
+    /// Whether a routine may be called that sees an access: registers may change.
     pub(super) fn may_call(&self, op: &MemoryOp) -> bool {
+        self.asks_to_note(op) || self.is_counted(op)
+    }
+
+    fn asks_to_note(&self, op: &MemoryOp) -> bool {
         self.variant.accesses == Accesses::Noted && matches!(op.space, SpaceKind::Global | SpaceKind::Generic)
+    }
+
+    fn is_counted(&self, op: &MemoryOp) -> bool {
+        self.variant.counted && op.space != SpaceKind::Param
     }
 
     /// Whether whole warps may do an access at once. Where an instruction has a guard, [`address`](Self::address) asks
@@ -265,10 +293,11 @@ impl<V: Vectors> Compiler<'_, V> {
         scope: Option<Scope>,
     ) -> Result<()> {
         let miss = self.miss(index, inst);
+        let access = &self.code.memory[inst.b as usize];
+        let noted = |kind| Noted { index, number: inst.b, op: access, kind, together: None };
         V::addresses(self, inst.b, miss)?;
         if let Some(kind) = noted_as(scope) {
-            let op = &self.code.memory[inst.b as usize];
-            self.note(&Noted { index, number: inst.b, op, kind, ascending: false }, miss)?;
+            self.note(&noted(kind), miss)?;
             self.cache(inst.b, miss)?;
         }
         V::keep_addresses(self)?;
@@ -308,6 +337,7 @@ impl<V: Vectors> Compiler<'_, V> {
         a.jz(miss)?;
         a.or(r9d, CHANGED)?;
         a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        self.count_access(&noted(ATOMIC), miss)?;
         if inst.d != NONE {
             for strip in V::strips(false) {
                 let found = at(offset_of!(Frame, found) + (V::BYTES * strip) as usize);

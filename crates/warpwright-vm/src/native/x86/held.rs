@@ -151,12 +151,12 @@ impl<V: Vectors> Compiler<'_, V> {
     /// Saves results where an instruction is left, or reads rows, so that they would be lost or not be seen.
     pub(super) fn prepare(&mut self, inst: &Inst, operation: Operation) -> Result<()> {
         use Operation::*;
-        let is_checked = self.variant.accesses == Accesses::Noted;
+        let is_seen = self.variant.accesses == Accesses::Noted || self.variant.counted;
         match operation {
             // What may be skipped saves nothing; segments end; routines read rows, and change registers.
             _ if inst.guard != UNGUARDED => self.save_all(),
             Branch | MultiplyFragments { .. } => self.save_all(),
-            Load | Store | Atomic(..) if is_checked => self.save_all(),
+            Load | Store | Atomic(..) if is_seen => self.save_all(),
             Load | Store => self.prepare_access(&self.code.memory[inst.x as usize], operation == Store),
             Atomic(..) => self.save_row(false, inst.a),
             _ => Ok(()),

@@ -170,7 +170,8 @@ fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option
             Operation::LoadMatrices { .. } => {
                 let Inst { b, guard, .. } = code.insts[pc as usize];
                 let is_whole = variant.full && guard == UNGUARDED;
-                is_whole && variant.accesses == Accesses::Plain && is_plain(&code.memory[b as usize], false)
+                let is_unseen = variant.accesses == Accesses::Plain && !variant.counted;
+                is_whole && is_unseen && is_plain(&code.memory[b as usize], false)
             }
             // Lanes that are not there are the interpreter's.
             Operation::Shuffle(_) | Operation::MultiplyFragments { .. } => {

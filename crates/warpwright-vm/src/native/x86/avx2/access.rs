@@ -35,17 +35,19 @@ impl Compiler<'_> {
         let (mut general, mut done) = (self.a.create_label(), self.a.create_label());
         let together = self.together(op, write);
         let kind = if write { WRITE } else { READ };
-        let noted = |ascending| Noted { index, number: inst.x, op, kind, ascending };
+        let noted = |together| Noted { index, number: inst.x, op, kind, together };
         let masked = self.masked;
-        if let (Some(Together::Ascending), false, &[Element::Narrow(row)], 4, Accesses::Plain) =
-            (together, write, &op.elements[..], op.bytes, self.variant.accesses)
+        if let (Some(Together::Ascending), false, &[Element::Narrow(row)], 4) =
+            (together, write, &op.elements[..], op.bytes)
+            && self.variant.accesses == Accesses::Plain
+            && !self.variant.counted
         {
             self.load_halves(inst.x, row, (miss, general))?;
             self.a.jmp(done)?;
         } else if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
             self.masked = false;
-            self.note(&noted(together == Together::Ascending), miss)?;
+            self.see(&noted(Some(together)), miss)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
                 (Together::Ascending, false) => self.load_ascending(op)?,
@@ -59,7 +61,7 @@ impl Compiler<'_> {
         let after = std::mem::replace(&mut self.held, before);
         self.offsets(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
-        self.note(&noted(false), miss)?;
+        self.see(&noted(None), miss)?;
         if write {
             self.scatter(op)?;
         } else {

@@ -27,7 +27,6 @@ use super::access::{Noted, Together};
 use super::held::Strip;
 use super::routine::note_shared;
 use super::{Frame, Result, Vectors, at, pred, row32, row64};
-use crate::check::race::ASCENDING;
 use crate::machine::Inst;
 use crate::memory::MemoryOp;
 use crate::native::{Lane, Operation};
@@ -141,7 +140,7 @@ impl Vectors for Avx2 {
     }
 
     fn note(of: &mut Compiler<'_>, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
-        let head = noted.head() | if noted.ascending { ASCENDING } else { 0 };
+        let head = noted.head();
         // What is needed again is loaded then.
         of.held.clear();
         of.ask(note_shared, (noted.index, noted.number, head), miss)

@@ -35,6 +35,7 @@ impl Compiler<'_> {
     pub(super) fn access(&mut self, index: usize, inst: &Inst, write: bool) -> Result<()> {
         let op = &self.code.memory[inst.x as usize];
         let kind = if write { WRITE } else { READ };
+        let noted = |together| Noted { index, number: inst.x, op, kind, together };
         let miss = self.miss(index, inst);
         let (mut general, mut done) = (self.a.create_label(), self.a.create_label());
         let together = self.together(op, write);
@@ -47,8 +48,7 @@ impl Compiler<'_> {
         }
         if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
-            let ascending = together == Together::Ascending;
-            self.note(&Noted { index, number: inst.x, op, kind, ascending }, miss)?;
+            self.see(&noted(Some(together)), miss)?;
             self.fetch_stored(op, write, &strips)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
@@ -61,7 +61,7 @@ impl Compiler<'_> {
         self.a.zero_bytes()?;
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
-        self.note(&Noted { index, number: inst.x, op, kind, ascending: false }, miss)?;
+        self.see(&noted(None), miss)?;
         // What may be skipped is not held, so that what is read since may have its registers.
         let kept = together.is_some() && !self.masked;
         if kept {

@@ -14,7 +14,7 @@
 //! | `r10`, `r11` | the note, and what is behind it |
 //! | `eax` | the instruction |
 
-use super::super::access::Noted;
+use super::super::access::{Noted, Together};
 use super::super::routine::note_shared;
 use super::super::{Vectors, at};
 use super::access::HALVES;
@@ -77,7 +77,7 @@ const UNWRITTEN: u32 = 2;
 impl Compiler<'_> {
     /// Calls the routine for an access.
     pub(super) fn note_shared(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
-        let Noted { ascending, kind, .. } = *noted;
+        let (ascending, kind) = (noted.together == Some(Together::Ascending), noted.kind);
         let noting = Noting { ascending, bytes: noted.bytes(), kind, masked: self.masked };
         let routine = match self.notes.iter().find(|(other, _)| *other == noting) {
             Some(&(_, label)) => label,

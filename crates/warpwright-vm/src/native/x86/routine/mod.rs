@@ -1,10 +1,12 @@
 //! What native code calls. Most routines are asked about one access, before it is done: whether native code may do it, or the
 //! interpreter must. So checks can note accesses without code of their own at each level.
 
+mod count;
 mod global;
 mod product;
 mod shared;
 
+pub(super) use count::count_access;
 pub(super) use global::note_global;
 pub(super) use product::multiply;
 pub(super) use shared::note_shared;
