@@ -33,10 +33,11 @@ fn text(function: &Function<'_>) -> String {
         Accesses::Plain => "",
         Accesses::Noted => ", accesses are noted for the race check",
     };
+    let counted = if function.variant.counted { ", memory traffic is counted" } else { "" };
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{}: {lanes}{accesses}; {} bytes at {:p}",
+        "{}: {lanes}{accesses}{counted}; {} bytes at {:p}",
         function.name(),
         bytes.len(),
         function.start

@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn object(code: &Code, bytes: &[u8]) -> Object {
-        let variant = Variant { full: true, accesses: Accesses::Plain };
+        let variant = Variant { full: true, accesses: Accesses::Plain, counted: false };
         let (start, marks) = (bytes.as_ptr(), Vec::new());
         Object::new(&Function { code, number: 0, variant, start, bytes, marks })
     }
