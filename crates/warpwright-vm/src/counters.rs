@@ -188,14 +188,13 @@ impl MemoryCounters {
         let Some(place) = self.places.get_mut(pc as usize) else { return };
         match region {
             RegionKind::Global(allocation) => {
+                let count = sectors(offsets, allocation.base, bytes, mask);
                 if let Some(space) = self.allocations.get_mut(allocation.id as usize) {
-                    let count = sectors(offsets, allocation.base, bytes, mask);
                     space.add(kind, moved, count);
                 }
                 if allocation.kind == AllocationKind::Constant {
                     self.constant.add(kind, moved, addresses(offsets, mask));
                 } else {
-                    let count = sectors(offsets, allocation.base, bytes, mask);
                     self.global.add(kind, moved, count);
                     place.global.add(moved, count);
                 }
@@ -256,7 +255,23 @@ fn sectors(offsets: &Row64, base: u64, bytes: u32, mask: u32) -> u64 {
     if is_dense(offsets, bytes, mask) {
         return of(offsets[LANES - 1] + u64::from(bytes) - 1) - of(offsets[0]) + 1;
     }
-    touched(offsets, base, bytes, mask).len()
+    let last = |offset: u64| of(offset + u64::from(bytes) - 1);
+    let (low, high) = range(offsets, mask);
+    if last(high) - of(low) >= u64::from(u64::BITS) {
+        return touched(offsets, base, bytes, mask).len();
+    }
+    let bit = |sector: u64| 1 << (sector - of(low));
+    let bits = |lane: usize| bit(of(offsets[lane])) | bit(last(offsets[lane]));
+    u64::from(LanesOf(mask).fold(0_u64, |all, lane| all | bits(lane)).count_ones())
+}
+
+/// The lowest and the highest offset of the lanes, of which there is one.
+fn range(offsets: &Row64, mask: u32) -> (u64, u64) {
+    let around = |(low, high): (u64, u64), offset: u64| (low.min(offset), high.max(offset));
+    if mask == u32::MAX {
+        return offsets.iter().copied().fold((u64::MAX, 0), around);
+    }
+    LanesOf(mask).map(|lane| offsets[lane]).fold((u64::MAX, 0), around)
 }
 
 /// The different sectors that the lanes touch.
@@ -325,35 +340,28 @@ struct Passes {
 fn passes(offsets: &Row64, bytes: u32, mask: u32) -> Passes {
     let words = u64::from(bytes.div_ceil(4)).clamp(1, BANKS);
     let group = LANES / words as usize;
-    if is_dense(offsets, bytes, mask) && offsets[0].is_multiple_of(BANKS * 4) {
+    if is_dense(offsets, bytes, mask) && offsets[0].is_multiple_of(4) {
         return Passes { passes: words, least: words };
     }
     let mut out = Passes { passes: 0, least: 0 };
     for start in (0..LANES).step_by(group) {
-        let lanes = LanesOf(mask & (u32::MAX >> (LANES - group)) << start);
-        let passes =
-            deepest_bank(lanes.flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word)));
+        let lanes = mask & (u32::MAX >> (LANES - group)) << start;
+        let passes = if lanes == 0 { 0 } else { deepest_bank(offsets, words, lanes) };
         out.passes += passes;
         out.least += passes.min(1);
     }
     out
 }
 
-/// The most different words that are wanted of one bank.
-fn deepest_bank(wanted: impl Iterator<Item = u64> + Clone) -> u64 {
-    let bank = |word: u64| (word % BANKS) as usize;
-    let mut first = [u64::MAX; BANKS as usize];
-    let alone = wanted.clone().all(|word| {
-        let first = &mut first[bank(word)];
-        let alone = *first == u64::MAX || *first == word;
-        *first = word;
-        alone
-    });
-    if alone {
-        return first.iter().any(|&word| word != u64::MAX).into();
+/// The most different words that the lanes want of one bank.
+fn deepest_bank(offsets: &Row64, words: u64, lanes: u32) -> u64 {
+    let (low, high) = range(offsets, lanes);
+    if high / 4 + words - low / 4 <= BANKS {
+        return 1;
     }
+    let wanted = LanesOf(lanes).flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word));
     let mut depth = [0; BANKS as usize];
-    different(wanted).iter().for_each(|word| depth[bank(word)] += 1);
+    different(wanted).iter().for_each(|word| depth[(word % BANKS) as usize] += 1);
     depth.into_iter().max().unwrap_or(0)
 }
 

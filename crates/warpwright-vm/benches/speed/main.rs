@@ -102,15 +102,20 @@ impl<'a> Runner<'a> {
 fn kernels(some: &[&Kernel]) {
     let plain = Options::default();
     let checked = Options { checks: Checks::all(), ..Options::default() };
-    println!("instructions of active lanes per second, 1e9, interpreted; how much faster native code is");
-    println!("{:46} memory checks  native   all checks  of it  native   two cores", "");
-    let mut logarithms = [0.0; 5];
+    println!(
+        "instructions of active lanes per second, 1e9, interpreted; how much faster native code is; counted: all checks, \
+         and memory traffic"
+    );
+    println!("{:46} memory checks  native   all checks  of it  native   counted  native   two cores", "");
+    let mut logarithms = [0.0; 7];
     for kernel in some {
         let mut runners = [
             Runner::new(kernel, (1, Native::Off), plain, Size::Whole),
             Runner::new(kernel, (1, Native::Always), plain, Size::Whole),
             Runner::new(kernel, (1, Native::Off), checked, Size::Partial),
             Runner::new(kernel, (1, Native::Always), checked, Size::Partial),
+            Runner::new(kernel, (1, Native::Off), Options::checked(), Size::Partial),
+            Runner::new(kernel, (1, Native::Always), Options::checked(), Size::Partial),
             Runner::new(kernel, (2, Native::Off), plain, Size::Whole),
         ];
         let start = Instant::now();
@@ -126,14 +131,16 @@ fn kernels(some: &[&Kernel]) {
     line("geometric mean", logarithms.map(|sum| (sum / some.len() as f64).exp()));
 }
 
-fn line(name: &str, [plain, native, checked, native_checked, two]: [f64; 5]) {
+fn line(name: &str, [plain, native, checked, native_checked, counted, native_counted, two]: [f64; 7]) {
     println!(
-        "{name:46} {:13.2} {:6.2}x {:12.2} {:5.0}% {:6.2}x {:10.2}x",
+        "{name:46} {:13.2} {:6.2}x {:12.2} {:5.0}% {:6.2}x {:9.2} {:6.2}x {:10.2}x",
         plain / 1e9,
         native / plain,
         checked / 1e9,
         checked / plain * 100.0,
         native_checked / checked,
+        counted / 1e9,
+        native_counted / counted,
         two / plain
     );
 }
