@@ -368,10 +368,12 @@ fn deepest_bank(offsets: &Row64, words: u64, lanes: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
+    use std::collections::BTreeSet;
 
     const ALL: u32 = u32::MAX;
 
-    fn row(offset: impl Fn(u64) -> u64) -> Row64 {
+    fn row(mut offset: impl FnMut(u64) -> u64) -> Row64 {
         std::array::from_fn(|lane| offset(lane as u64))
     }
 
@@ -420,6 +422,36 @@ mod tests {
         assert_eq!(shared(16, 0xff, |lane| 128 * lane), (8, 7));
         // Rows of 128 bytes whose 16-byte pieces are exchanged by the row's number.
         assert_eq!(shared(16, ALL, |lane| 128 * lane + 16 * (lane % 8)), (4, 0));
+    }
+
+    /// Offsets in a line, in several, or far apart, in any order: as sets of numbers say.
+    #[test]
+    fn random_accesses_are_counted_as_sets_count() {
+        let mut random = Random::new(7);
+        let mut next = |below: u64| random.below(below);
+        for _ in 0..4000 {
+            let bytes = 1 << next(5);
+            let (reach, base) = (1 << next(14), 16 * next(40));
+            let offsets = row(|_| bytes * next(1 + reach / bytes));
+            let mask = [ALL, 1 << next(32), (next(1 << 32) as u32).max(1)][next(3) as usize];
+            let lanes = |some: u32| LanesOf(mask & some).map(|lane| offsets[lane]);
+            let touched: BTreeSet<u64> =
+                lanes(ALL).flat_map(|at| (at..at + bytes).map(|byte| (base + byte) / SECTOR)).collect();
+            assert_eq!(
+                sectors(&offsets, base, bytes as u32, mask),
+                touched.len() as u64,
+                "{offsets:?} {bytes}"
+            );
+            let group = 32 / bytes.div_ceil(4);
+            let of_group = |first: u64| {
+                let some = ((1_u64 << group) - 1 << first) as u32;
+                let words: BTreeSet<u64> =
+                    lanes(some).flat_map(|at| (at..at + bytes).map(|byte| byte / 4)).collect();
+                (0..BANKS).map(|bank| words.iter().filter(|word| *word % BANKS == bank).count()).max()
+            };
+            let all: usize = (0..32).step_by(group as usize).filter_map(of_group).sum();
+            assert_eq!(passes(&offsets, bytes as u32, mask).passes, all as u64, "{offsets:?} {bytes}");
+        }
     }
 
     #[test]
