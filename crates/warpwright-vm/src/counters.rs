@@ -431,7 +431,7 @@ mod tests {
         let mut next = |below: u64| random.below(below);
         for _ in 0..4000 {
             let bytes = 1 << next(5);
-            let (reach, base) = (1 << next(14), 16 * next(40));
+            let (reach, base) = (1 << next(14), next(640));
             let offsets = row(|_| bytes * next(1 + reach / bytes));
             let mask = [ALL, 1 << next(32), (next(1 << 32) as u32).max(1)][next(3) as usize];
             let lanes = |some: u32| LanesOf(mask & some).map(|lane| offsets[lane]);
@@ -444,7 +444,7 @@ mod tests {
             );
             let group = 32 / bytes.div_ceil(4);
             let of_group = |first: u64| {
-                let some = ((1_u64 << group) - 1 << first) as u32;
+                let some = (((1_u64 << group) - 1) << first) as u32;
                 let words: BTreeSet<u64> =
                     lanes(some).flat_map(|at| (at..at + bytes).map(|byte| byte / 4)).collect();
                 (0..BANKS).map(|bank| words.iter().filter(|word| *word % BANKS == bank).count()).max()
