@@ -17,8 +17,9 @@ const SKIPPED: u32 = 1 << 31;
 
 const BLOCKS: u32 = 3;
 
-/// Each round takes an offset of each thread: its address is `%r8` in shared memory, generic in `%rd9`, `%r10` in constant memory, and `%rd8` in global
-/// memory; `%p0` holds where it is left out. `%r30` and `%rd30` go to `out` in the end.
+/// Each round takes an offset of each thread: its address is `%r8` in shared memory, generic in `%rd9`, `%rd10` in
+/// constant memory, and `%rd8` in global memory; `%p0` holds where it is left out. `%r30` and `%rd30` go to `out` in the
+/// end.
 fn rounds(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 tile[{BYTES}];\n\
@@ -34,7 +35,8 @@ fn rounds(body: &str) -> String {
          setp.lt.u32 %p1, %r4, {words};\n@%p1 bra fill;\nbar.sync 0;\n\
          round:\nld.global.u32 %r7, [%rd2];\nsetp.lt.s32 %p0, %r7, 0;\nand.b32 %r7, %r7, 0x7fffffff;\n\
          add.u32 %r8, %r3, %r7;\ncvt.u64.u32 %rd8, %r7;\nadd.u64 %rd8, %rd8, %rd1;\n\
-         cvt.u64.u32 %rd9, %r8;\ncvta.shared.u64 %rd9, %rd9;\nmov.u32 %r10, table;\nadd.u32 %r10, %r10, %r7;\n{body}\
+         cvt.u64.u32 %rd9, %r8;\ncvta.shared.u64 %rd9, %rd9;\nmov.u64 %rd10, table;\nsub.u64 %rd11, %rd8, %rd1;\n\
+         add.u64 %rd10, %rd10, %rd11;\n{body}\
          add.u64 %rd2, %rd2, {stride};\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, {ROUNDS};\n@%p1 bra round;\n\
          cvt.u64.u32 %rd31, %r30;\nxor.b64 %rd30, %rd30, %rd31;\nst.global.b64 [%rd3], %rd30;\nret;\n}}\n",
         words = BYTES / 4,
@@ -110,7 +112,8 @@ fn accesses_are_those_of_the_interpreter() {
         ("u64", 2),
     ];
     for (at, (ty, vector)) in forms.into_iter().enumerate() {
-        for space in [(".global", "%rd8"), (".shared", "%r8"), (".const", "%r10"), ("", "%rd9"), ("", "%rd8")]
+        for space in
+            [(".global", "%rd8"), (".shared", "%r8"), (".const", "%rd10"), ("", "%rd9"), ("", "%rd8")]
         {
             let size = ty[1..].parse::<u32>().unwrap() / 8 * vector;
             for guard in ["", "@!%p0"] {
