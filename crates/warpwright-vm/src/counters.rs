@@ -11,6 +11,7 @@ use crate::launch::Launch;
 use crate::locality::{BlockSectors, Fetches, LaunchSectors};
 use crate::machine::{LANES, LanesOf, Row64};
 use crate::memory::{AllocationKind, Group, RegionKind};
+use crate::simd::Level;
 
 /// Bytes of a sector, the unit in which caches are filled.
 pub(crate) const SECTOR: u64 = 32;
@@ -182,6 +183,19 @@ impl MemoryCounters {
         &mut self,
         (pc, kind): (u32, AccessKind),
         region: &RegionKind<'_>,
+        lanes: (u32, u32, &Row64),
+    ) {
+        Level::detect().run(
+            #[inline(always)]
+            || self.add((pc, kind), region, lanes),
+        );
+    }
+
+    #[inline(always)]
+    fn add(
+        &mut self,
+        (pc, kind): (u32, AccessKind),
+        region: &RegionKind<'_>,
         (bytes, mask, offsets): (u32, u32, &Row64),
     ) {
         let moved = u64::from(bytes) * u64::from(mask.count_ones());
@@ -244,34 +258,47 @@ impl MemoryCounters {
 }
 
 /// Whether all lanes access memory one behind the other.
+#[inline(always)]
 fn is_dense(offsets: &Row64, bytes: u32, mask: u32) -> bool {
     let step = |lane: usize| offsets[0].wrapping_add(u64::from(bytes) * lane as u64);
     mask == u32::MAX && (0..LANES).all(|lane| offsets[lane] == step(lane))
 }
 
 /// How many different sectors the lanes touch; offsets are from `base`.
+#[inline(always)]
 fn sectors(offsets: &Row64, base: u64, bytes: u32, mask: u32) -> u64 {
     let of = |offset: u64| base.wrapping_add(offset) / SECTOR;
     if is_dense(offsets, bytes, mask) {
         return of(offsets[LANES - 1] + u64::from(bytes) - 1) - of(offsets[0]) + 1;
     }
     let last = |offset: u64| of(offset + u64::from(bytes) - 1);
-    let (low, high) = range(offsets, mask);
+    let filled = filled(offsets, mask);
+    let (low, high) = range(&filled);
     if last(high) - of(low) >= u64::from(u64::BITS) {
         return touched(offsets, base, bytes, mask).len();
     }
-    let bit = |sector: u64| 1 << (sector - of(low));
-    let bits = |lane: usize| bit(of(offsets[lane])) | bit(last(offsets[lane]));
-    u64::from(LanesOf(mask).fold(0_u64, |all, lane| all | bits(lane)).count_ones())
+    let bit = |sector: u64| 1_u64 << (sector - of(low));
+    let bits = filled.into_iter().fold(0, |all, offset| all | bit(of(offset)) | bit(last(offset)));
+    u64::from(bits.count_ones())
 }
 
-/// The lowest and the highest offset of the lanes, of which there is one.
-fn range(offsets: &Row64, mask: u32) -> (u64, u64) {
-    let around = |(low, high): (u64, u64), offset: u64| (low.min(offset), high.max(offset));
-    if mask == u32::MAX {
-        return offsets.iter().copied().fold((u64::MAX, 0), around);
+/// The offsets of the lanes of a mask, and for the others that of one of these: what looks at all lanes alike is vector
+/// instructions.
+#[inline(always)]
+fn filled(offsets: &Row64, mask: u32) -> Row64 {
+    let mut filled = [offsets[mask.trailing_zeros() as usize % LANES]; LANES];
+    for lane in 0..LANES {
+        if mask >> lane & 1 != 0 {
+            filled[lane] = offsets[lane];
+        }
     }
-    LanesOf(mask).map(|lane| offsets[lane]).fold((u64::MAX, 0), around)
+    filled
+}
+
+/// The lowest and the highest offset.
+#[inline(always)]
+fn range(offsets: &Row64) -> (u64, u64) {
+    offsets.iter().fold((u64::MAX, 0), |(low, high), &offset| (low.min(offset), high.max(offset)))
 }
 
 /// The different sectors that the lanes touch.
@@ -337,6 +364,7 @@ struct Passes {
 
 /// Passes to shared memory: the most different words that one bank must give. Accesses of more than a word
 /// go by groups of lanes that together fill the banks, as the hardware does.
+#[inline(always)]
 fn passes(offsets: &Row64, bytes: u32, mask: u32) -> Passes {
     let words = u64::from(bytes.div_ceil(4)).clamp(1, BANKS);
     let group = LANES / words as usize;
@@ -354,12 +382,19 @@ fn passes(offsets: &Row64, bytes: u32, mask: u32) -> Passes {
 }
 
 /// The most different words that the lanes want of one bank.
+#[inline(always)]
 fn deepest_bank(offsets: &Row64, words: u64, lanes: u32) -> u64 {
-    let (low, high) = range(offsets, lanes);
-    if high / 4 + words - low / 4 <= BANKS {
+    let (low, high) = range(&filled(offsets, lanes));
+    let (low, high) = (low / 4, high / 4 + words);
+    if high - low <= BANKS {
         return 1;
     }
-    let wanted = LanesOf(lanes).flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word));
+    let wanted = LanesOf(lanes).flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word - low));
+    if high - low <= BANKS * u64::from(u64::BITS) {
+        let mut of_bank = [0_u64; BANKS as usize];
+        wanted.for_each(|word| of_bank[(word % BANKS) as usize] |= 1 << (word / BANKS));
+        return of_bank.iter().map(|words| u64::from(words.count_ones())).max().unwrap_or(0);
+    }
     let mut depth = [0; BANKS as usize];
     different(wanted).iter().for_each(|word| depth[(word % BANKS) as usize] += 1);
     depth.into_iter().max().unwrap_or(0)
@@ -431,7 +466,7 @@ mod tests {
         let mut next = |below: u64| random.below(below);
         for _ in 0..4000 {
             let bytes = 1 << next(5);
-            let (reach, base) = (1 << next(14), next(640));
+            let (reach, base) = (1 << next(17), next(640));
             let offsets = row(|_| bytes * next(1 + reach / bytes));
             let mask = [ALL, 1 << next(32), (next(1 << 32) as u32).max(1)][next(3) as usize];
             let lanes = |some: u32| LanesOf(mask & some).map(|lane| offsets[lane]);
