@@ -29,9 +29,10 @@
 //! ([`State::entered`]): their sums are the counts.
 //!
 //! **A cache of a region for each access** ([`frame::Cache`]) says where an access may go without asking: between two
-//! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose lanes are one behind the other
-//! load and store by vectors. Where traffic is counted, or a cluster has several blocks, accesses are the interpreter's. With
-//! the race check, native code does those that are only [noted](crate::check::race).
+//! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose
+//! lanes are one behind the other load and store by vectors. Where traffic is counted, a routine is called for that. With the
+//! race check, native code does those that are only [noted](crate::check::race). Where a cluster has several blocks, or what
+//! caches are asked for is counted, accesses are the interpreter's.
 //!
 //! Numbers are computed by the mode of the host thread, which is that of Rust's code wherever a launch is executed
 //! ([`with_default_floats`](crate::simd)): to the nearest, with subnormal ones, and nothing traps.
