@@ -3,7 +3,7 @@
 //! memory go lane by lane.
 
 use super::avx512::note::noted_as;
-use super::routine::{count_access, note_global};
+use super::routine::{CountAccess, NoteGlobal};
 use super::{Accesses, Compiler, Frame, ROW32, ROW64, Result, Vectors, at};
 use crate::check::race::{ASCENDING, ATOMIC, NON_COHERENT, SAME, head};
 use crate::machine::{Inst, LANES, NONE};
@@ -92,14 +92,19 @@ impl Noted<'_> {
         self.op.bytes * self.op.elements.len() as u32
     }
 
-    /// The head of its note, with how a whole warp does it, but not halves or the warp.
+    /// The head of its note, without its halves and the warp.
     pub(super) fn head(&self) -> u32 {
+        head(self.kind, self.bytes(), self.op.bytes)
+    }
+
+    /// The head that routines are asked with: it says how a whole warp does it, too.
+    pub(super) fn asked(&self) -> u32 {
         let way = match self.together {
             None => 0,
             Some(Together::Same) => SAME,
             Some(Together::Ascending) => ASCENDING,
         };
-        head(self.kind, self.bytes(), self.op.bytes) | way
+        self.head() | way
     }
 }
 
@@ -132,7 +137,7 @@ impl<V: Vectors> Compiler<'_, V> {
         }
         self.held.clear();
         V::keep(self, noted.together.is_some())?;
-        self.ask(count_access, (noted.index, noted.number, noted.head()), miss)?;
+        self.ask::<CountAccess>((noted.index, noted.number, noted.asked()), miss)?;
         V::restore(self, noted.together.is_some())
     }
 
@@ -158,7 +163,7 @@ impl<V: Vectors> Compiler<'_, V> {
         self.a.zero_bytes()?;
         let coherence = if noted.op.order.non_coherent { NON_COHERENT } else { 0 };
         V::keep(self, noted.together.is_some())?;
-        self.ask(note_global, (noted.index, noted.number, noted.head() | coherence), miss)?;
+        self.ask::<NoteGlobal>((noted.index, noted.number, noted.asked() | coherence), miss)?;
         V::restore(self, noted.together.is_some())?;
         self.a.set_label(&mut done)?;
         self.a.zero_bytes()

@@ -25,7 +25,7 @@ mod integer;
 
 use super::access::{Noted, Together};
 use super::held::Strip;
-use super::routine::note_shared;
+use super::routine::NoteShared;
 use super::{Frame, Result, Vectors, at, pred, row32, row64};
 use crate::machine::Inst;
 use crate::memory::MemoryOp;
@@ -140,10 +140,9 @@ impl Vectors for Avx2 {
     }
 
     fn note(of: &mut Compiler<'_>, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
-        let head = noted.head();
         // What is needed again is loaded then.
         of.held.clear();
-        of.ask(note_shared, (noted.index, noted.number, head), miss)
+        of.ask::<NoteShared>((noted.index, noted.number, noted.asked()), miss)
     }
 
     /// The frame has it.

@@ -15,7 +15,7 @@
 //! | `eax` | the instruction |
 
 use super::super::access::{Noted, Together};
-use super::super::routine::note_shared;
+use super::super::routine::NoteShared;
 use super::super::{Vectors, at};
 use super::access::HALVES;
 use super::{Avx512, Compiler, Frame, Result};
@@ -99,9 +99,8 @@ impl Compiler<'_> {
         self.a.jz(done)?;
         self.a.cmp(r9d, UNWRITTEN)?;
         self.a.jne(miss)?;
-        let way = if ascending { ASCENDING } else { 0 };
         Avx512::keep(self, ascending)?;
-        self.ask(note_shared, (noted.index, noted.number, noted.head() | way), miss)?;
+        self.ask::<NoteShared>((noted.index, noted.number, noted.asked()), miss)?;
         Avx512::restore(self, ascending)?;
         self.a.set_label(&mut done)?;
         self.a.zero_bytes()

@@ -6,26 +6,82 @@ mod global;
 mod product;
 mod shared;
 
-pub(super) use count::count_access;
-pub(super) use global::note_global;
+pub(super) use count::CountAccess;
+pub(super) use global::NoteGlobal;
 pub(super) use product::multiply;
-pub(super) use shared::note_shared;
+pub(super) use shared::NoteShared;
 
 use super::{Compiler, Frame, Result, Vectors};
+use crate::memory::Allocation;
+use crate::native::frame::Cache;
 use iced_x86::code_asm::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Says whether native code may go on with an access: of an instruction, with a head as notes have it, of these lanes, from
-/// a place of the host on, by its number in the code's table. If the head says that a warp is ascending, the first lane is
-/// there; else the frame has how far from there lanes are.
-pub(super) type Routine = unsafe extern "sysv64" fn(
+/// What native code asks about: an access of an instruction, with a head as notes have it, of these lanes, from a place of the
+/// host on, by its number in the code's table. If the head says that a warp is ascending, or all lanes at one place, the first
+/// lane is there; else the frame has how far from there lanes are.
+pub(super) struct Access {
+    pc: u32,
+    head: u32,
+    mask: u32,
+    place: u64,
+    number: u32,
+}
+
+impl Access {
+    fn bytes(&self) -> u32 {
+        self.head >> 8 & 0xff
+    }
+
+    fn element(&self) -> u32 {
+        self.head >> 16 & 0xff
+    }
+
+    /// The cache that answers it, and the allocation, if it is of global memory.
+    ///
+    /// # Safety
+    ///
+    /// The frame is that of the code that asks.
+    #[expect(unsafe_code, reason = "the pointers of a frame")]
+    unsafe fn cache<'a>(&self, frame: &Frame) -> (&'a Cache, Option<&'a Allocation>) {
+        // SAFETY: there is a cache for each access. If it has an allocation, that is one of the launch, which keeps it.
+        unsafe {
+            let cache = &*frame.caches.add(self.number as usize);
+            (cache, (cache.allocation as *const Allocation).as_ref())
+        }
+    }
+}
+
+/// What is asked about accesses.
+pub(super) trait Routine {
+    /// Whether native code may go on with an access.
+    ///
+    /// # Safety
+    ///
+    /// Native code, which was entered with this frame, asks, for an access that the cache of its number answers; and what it
+    /// needs is in the frame.
+    #[expect(unsafe_code, reason = "the pointers of a frame")]
+    unsafe fn goes_on(frame: &mut Frame, access: &Access) -> bool;
+}
+
+/// How native code calls a routine.
+///
+/// # Safety
+///
+/// As [`Routine::goes_on`].
+#[expect(unsafe_code, reason = "the pointers of a frame")]
+unsafe extern "sysv64" fn enter<R: Routine>(
     frame: *mut Frame,
     pc: u32,
     head: u32,
     mask: u32,
-    place: *mut u8,
+    place: u64,
     number: u32,
-) -> bool;
+) -> bool {
+    let access = Access { pc, head, mask, place, number };
+    // SAFETY: native code passes the frame that it was entered with, and waits meanwhile; the rest is this one's promise.
+    unsafe { answer(&mut *frame, |frame| R::goes_on(frame, &access)) }
+}
 
 /// What a routine does. A panic, which native code cannot have, waits in the frame until that is left, with the access
 /// undone.
@@ -45,9 +101,8 @@ impl<V: Vectors> Compiler<'_, V> {
     ///
     /// `rdx`, `ecx` and `r9` stay as they are, and so do the lanes of the instruction and what is held: who does not need
     /// that clears it before. Other registers are lost.
-    pub(super) fn ask(
+    pub(super) fn ask<R: Routine>(
         &mut self,
-        routine: Routine,
         (index, number, head): (usize, u32, u32),
         miss: CodeLabel,
     ) -> Result<()> {
@@ -67,7 +122,7 @@ impl<V: Vectors> Compiler<'_, V> {
         a.mov(r9d, number)?;
         // The routine may have instructions of SSE.
         a.vzeroupper()?;
-        a.mov(rax, routine as usize as u64)?;
+        a.mov(rax, enter::<R> as *const () as u64)?;
         a.call(rax)?;
         for register in kept.into_iter().rev() {
             a.pop(register)?;

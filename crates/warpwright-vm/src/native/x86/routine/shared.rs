@@ -1,29 +1,18 @@
 //! The routine that notes an access to shared memory for the race check, and asks whether what it accesses was written. Where
 //! checks would do more than that, the access is the interpreter's.
 
-use super::{Frame, answer};
+use super::{Access, Frame, Routine};
 use crate::check::race::{ASCENDING, ATOMIC, AccessKind, LONGEST_NOTE, Strength, WRITE, WarpAccess};
 use crate::machine::LANES;
 use crate::simd::Level;
 
-/// A [`Routine`](super::Routine).
-///
-/// # Safety
-///
-/// Native code calls it, in whose frame there is room for notes, and numbers of words, as `next` and `end` say; and what looks
-/// at accesses.
-#[expect(unsafe_code, reason = "the pointers of a frame")]
-pub(in super::super) unsafe extern "sysv64" fn note_shared(
-    frame: *mut Frame,
-    pc: u32,
-    head: u32,
-    mask: u32,
-    place: *mut u8,
-    _: u32,
-) -> bool {
-    // SAFETY: native code passes the frame that it was entered with, and waits meanwhile.
-    let frame = unsafe { &mut *frame };
-    answer(frame, |frame| {
+/// A [`Routine`].
+pub(in super::super) enum NoteShared {}
+
+impl Routine for NoteShared {
+    #[expect(unsafe_code, reason = "the pointers of a frame")]
+    unsafe fn goes_on(frame: &mut Frame, access: &Access) -> bool {
+        let Access { pc, head, mask, place, .. } = *access;
         let notes = &mut frame.notes;
         if notes.next >= notes.end || head & ATOMIC != 0 && notes.combined == 0 {
             return false;
@@ -36,16 +25,16 @@ pub(in super::super) unsafe extern "sysv64" fn note_shared(
             let note = std::slice::from_raw_parts_mut(notes.next, LONGEST_NOTE);
             (words, note, &mut *frame.noting)
         };
-        let start = (place as u64).wrapping_sub(frame.shared as u64) as u32;
-        let (bytes, is_line) = (head >> 8 & 0xff, head & ASCENDING != 0);
-        let access = WarpAccess {
+        let start = place.wrapping_sub(frame.shared as u64) as u32;
+        let (bytes, is_line) = (access.bytes(), head & ASCENDING != 0);
+        let noted = WarpAccess {
             warp: frame.warp,
             mask,
             base: 0,
             // Where lanes are is said beside it.
             offsets: &[0; LANES],
             bytes,
-            element: head >> 16 & 0xff,
+            element: access.element(),
             pc,
             kind: AccessKind::Read,
             strength: Strength::Weak,
@@ -57,13 +46,13 @@ pub(in super::super) unsafe extern "sysv64" fn note_shared(
                     if is_line { [start; LANES] } else { frame.offsets.map(|offset| start + offset) };
                 let places = (is_line, &offsets);
                 let writes = head & WRITE != 0;
-                let is_noted = (writes || noting.shared.are_written(&access, places))
-                    && notes.enter(&access, places, head, words, note);
+                let is_noted = (writes || noting.shared.are_written(&noted, places))
+                    && notes.enter(&noted, places, head, words, note);
                 if is_noted && writes {
-                    noting.shared.write(&access, places);
+                    noting.shared.write(&noted, places);
                 }
                 is_noted
             },
         )
-    })
+    }
 }
