@@ -9,13 +9,15 @@
 //! along the rows of `a` or columns of `b` where those are transposed ([`Layout`]).
 
 use super::matrix::{
-    Arithmetic, CHUNK, Held, Integer, Layout, Results, Sparse, float, gather, packed, scatter, set_sums, sums,
+    Arithmetic, CHUNK, Held, Integer, Layout, Results, Sparse, float, gather, multiply, packed, scatter,
+    sums, words,
 };
 use crate::check::race::{AccessKind, Agent, GroupsOf};
 use crate::decode::{Decoder, Rows};
 use crate::launch::TrapKind;
-use crate::machine::{FULL, Inst, LANES, LanesOf, Machine, NONE, Step};
+use crate::machine::{FULL, Inst, LANES, LanesOf, Machine, NONE, Row32, Step};
 use crate::memory::{AccessSpec, RANK_BITS, SpaceKind};
+use crate::native::Fragments;
 use crate::num::half::{f16_to_f32, f32_to_f16};
 use crate::simd::{LaneOp, lanes};
 use crate::tensor::integer::{self, BitProduct, Overflow, bit_product};
@@ -267,6 +269,18 @@ impl WarpgroupProduct {
         let core = m.launch.options.tensor_core;
         let rule = core.warpgroup_accumulation(a);
         let (n, depth) = (self.n, self.depth);
+        // With one block and whole sums, columns stay in the order of the registers.
+        let tiled = match rule {
+            Some(rule) if accumulator == Accumulator::F32 && self.sparse.is_none() => {
+                (rule.block == depth && depth <= 16).then_some(rule)
+            }
+            _ => None,
+        };
+        match (tiled, a) {
+            (Some(rule), FloatElement::F16) => return self.fragments::<false>(rule, adds, m),
+            (Some(rule), FloatElement::BF16) => return self.fragments::<true>(rule, adds, m),
+            _ => {}
+        }
         let left = match a {
             FloatElement::F16 => self.left(m, |v| FloatElement::F16.decode(v)),
             FloatElement::BF16 => self.left(m, |v| FloatElement::BF16.decode(v)),
@@ -277,13 +291,6 @@ impl WarpgroupProduct {
             other => self.left(m, |v| other.decode(v)),
         }?;
         let left: Vec<f32> = if self.negated[0] { left.iter().map(|v| -v).collect() } else { left };
-        // With one block and whole sums, columns stay in the order of the registers.
-        let tiled = match rule {
-            Some(rule) if accumulator == Accumulator::F32 && self.sparse.is_none() => {
-                (rule.block == depth && depth <= 16).then_some(rule)
-            }
-            _ => None,
-        };
         let place: fn(usize) -> usize = if tiled.is_some() { even_first } else { |column| column };
         let mut right = match b {
             FloatElement::F16 => self.right(m, |v| FloatElement::F16.decode(v), place),
@@ -297,11 +304,7 @@ impl WarpgroupProduct {
             right.iter_mut().for_each(|value| *value = -*value);
         }
         if let Some(rule) = tiled {
-            if depth == 16 {
-                self.tiles::<16>(rule, a, adds, &left, &right, m);
-            } else {
-                self.tiles::<8>(rule, a, adds, &left, &right, m);
-            }
+            self.tiles::<8>(rule, a, adds, &left, &right, m);
             return Ok(());
         }
         let mut added = vec![0.0; ROWS * n];
@@ -321,6 +324,44 @@ impl WarpgroupProduct {
         match accumulator {
             Accumulator::F32 => scatter(m, &self.results, 32, f32::to_bits, &result),
             Accumulator::F16 => scatter(m, &self.results, 16, |v| f32_to_f16(v).into(), &result),
+        }
+        Ok(())
+    }
+
+    /// The product of factors of 16 bits, eight columns after eight, each as `mma.m16n8k16` has it.
+    #[inline(always)]
+    fn fragments<const BF16: bool>(
+        &self,
+        rule: Accumulation,
+        adds: bool,
+        m: &mut Machine<'_>,
+    ) -> Result<(), Step> {
+        let mut left = match &self.a {
+            LeftSource::Registers(held) => held.rows.iter().map(|row| *m.registers.row32(*row)).collect(),
+            LeftSource::Shared(row) => {
+                let (layout, stripe) = self.left_stripe(*row, m)?;
+                self.read_fragments(m, layout, stripe)?
+            }
+        };
+        if let LeftSource::Shared(_) = self.a {
+            // Rows before k.
+            left.swap(1, 2);
+        }
+        let (layout, stripe) = self.right_stripe(m)?;
+        let mut right = self.read_fragments(m, layout, stripe)?;
+        for (factor, negated) in [(&mut left, self.negated[0]), (&mut right, self.negated[1])] {
+            if negated {
+                factor.as_flattened_mut().iter_mut().for_each(|word| *word ^= 0x8000_8000);
+            }
+        }
+        let a = [&left[0], &left[1], &left[2], &left[3]];
+        for (sums, [first, second]) in self.sums.rows.as_chunks::<4>().0.iter().zip(right.as_chunks().0) {
+            let c = sums.map(|row| if adds { m.registers.row32(row) } else { &[0; LANES] });
+            let of = Fragments { a, b: [first, second], c };
+            let results = multiply::<BF16>(of, (rule.block, rule.extra_bits));
+            for (row, words) in sums.iter().zip(&results) {
+                m.registers.set32(*row, words, m.mask);
+            }
         }
         Ok(())
     }
@@ -345,9 +386,14 @@ impl WarpgroupProduct {
             for (column, values) in columns.iter_mut().zip(right.chunks_exact(self.n)) {
                 column.copy_from_slice(&values[COLUMNS * number..][..COLUMNS]);
             }
-            let mut added = if adds { sums(&m.registers, *held) } else { [[0.0; COLUMNS]; ROWS] };
+            let mut added = match adds {
+                true => sums(held.map(|row| m.registers.row32(row))),
+                false => [[0.0; COLUMNS]; ROWS],
+            };
             tile::<ROWS, K, K>(rule.extra_bits, &left, &split(&columns, least), &mut added);
-            set_sums(m, held.map(Some), &added);
+            for (row, words) in held.iter().zip(&words(&added)) {
+                m.registers.set32(*row, words, m.mask);
+            }
         }
     }
 
@@ -412,11 +458,22 @@ impl WarpgroupProduct {
                 return Ok(out);
             }
         };
-        let layout = m.layout("the descriptor of `a`", row)?;
-        let first = ROWS * (m.warp_index % WARPS);
-        let stripe = Stripe { first, count: ROWS, depth: kept, transposed: self.transposed[0] };
+        let (layout, stripe) = self.left_stripe(row, m)?;
         let read = self.read(m, layout, stripe, [kept, 1], |row| row)?;
         Ok(decoded(&read, decode))
+    }
+
+    fn left_stripe(&self, row: u32, m: &mut Machine<'_>) -> Result<(Layout, Stripe), Step> {
+        let layout = m.layout("the descriptor of `a`", row)?;
+        let first = ROWS * (m.warp_index % WARPS);
+        let stripe = Stripe { first, count: ROWS, depth: self.kept, transposed: self.transposed[0] };
+        Ok((layout, stripe))
+    }
+
+    fn right_stripe(&self, m: &mut Machine<'_>) -> Result<(Layout, Stripe), Step> {
+        let layout = m.layout("the descriptor of `b`", self.b)?;
+        let stripe = Stripe { first: 0, count: self.n, depth: self.depth, transposed: self.transposed[1] };
+        Ok((layout, stripe))
     }
 
     /// The columns of `b`, row-major, each at its place.
@@ -427,10 +484,8 @@ impl WarpgroupProduct {
         decode: impl Fn(u32) -> T,
         place: fn(usize) -> usize,
     ) -> Result<Vec<T>, Step> {
-        let n = self.n;
-        let layout = m.layout("the descriptor of `b`", self.b)?;
-        let stripe = Stripe { first: 0, count: n, depth: self.depth, transposed: self.transposed[1] };
-        let read = self.read(m, layout, stripe, [1, n], place)?;
+        let (layout, stripe) = self.right_stripe(m)?;
+        let read = self.read(m, layout, stripe, [1, self.n], place)?;
         Ok(decoded(&read, decode))
     }
 
@@ -445,9 +500,60 @@ impl WarpgroupProduct {
         [across, along]: [usize; 2],
         place: fn(usize) -> usize,
     ) -> Result<Vec<u32>, Step> {
-        let Stripe { first, count, depth, transposed } = stripe;
+        let Stripe { count, depth, transposed, .. } = stripe;
         let bits = self.element_bits;
         let per_chunk = (128 / bits) as usize;
+        let starts: Vec<usize> = (0..count).map(|line| place(line) * across).collect();
+        let mut out = vec![0; count * depth];
+        self.chunks(m, layout, stripe, |line, other, chunk| {
+            let values = elements(chunk, bits).into_iter().take(per_chunk);
+            let other = per_chunk * other;
+            if transposed {
+                let starts = starts[other..].iter();
+                values.zip(starts).for_each(|(value, start)| out[start + line * along] = value);
+            } else {
+                let to = out[starts[line] + other * along..].iter_mut().step_by(along);
+                to.zip(values).for_each(|(to, value)| *to = value);
+            }
+        })?;
+        Ok(out)
+    }
+
+    /// Reads rows of `a` or columns of `b` with elements of 16 bits, 16 along k, as the lanes have them for
+    /// `mma.m16n8k16`: of each eight a register with the first eight along k, then one with the others.
+    #[inline(always)]
+    fn read_fragments(
+        &self,
+        m: &mut Machine<'_>,
+        layout: Layout,
+        stripe: Stripe,
+    ) -> Result<Vec<Row32>, Step> {
+        let mut out = vec![[0; LANES]; stripe.count / 8 * 2];
+        self.chunks(m, layout, stripe, |line, other, chunk| {
+            if !stripe.transposed {
+                out[line / 8 * 2 + other][4 * (line % 8)..][..4].copy_from_slice(chunk);
+                return;
+            }
+            let to = &mut out[2 * other + line / 8][line % 8 / 2..];
+            for (word, value) in to.iter_mut().step_by(4).zip(elements(chunk, 16)) {
+                *word |= (value & 0xffff) << (16 * (line % 2));
+            }
+        })?;
+        Ok(out)
+    }
+
+    /// Reads the chunks of rows of `a` or columns of `b`. `put` gets the row or column and the number of the chunk along k,
+    /// or, if it is transposed, the place along k and the number of the chunk.
+    #[inline(always)]
+    fn chunks(
+        &self,
+        m: &mut Machine<'_>,
+        layout: Layout,
+        stripe: Stripe,
+        mut put: impl FnMut(usize, usize, &[u32; 4]),
+    ) -> Result<(), Step> {
+        let Stripe { first, count, depth, transposed } = stripe;
+        let per_chunk = (128 / self.element_bits) as usize;
         // Chunks of a core matrix, eight of them, come first, then those beside it in the same eight rows or along k.
         let (others, chunks) = if transposed {
             (count / per_chunk, count / per_chunk * depth)
@@ -458,8 +564,6 @@ impl WarpgroupProduct {
             let message = "a factor of 64 bytes along k with 32-byte swizzling, which has no such layout";
             return Err(m.trap(TrapKind::BadOperand, message.to_owned()));
         }
-        let starts: Vec<usize> = (0..count).map(|line| place(line) * across).collect();
-        let mut out = vec![0; count * depth];
         let spec =
             AccessSpec { space: SpaceKind::Shared, bytes: CHUNK as u32, align: CHUNK as u32, write: false };
         for start in (0..chunks).step_by(LANES) {
@@ -469,7 +573,7 @@ impl WarpgroupProduct {
             for lane in 0..lanes {
                 let (group, within) = ((start + lane) / 8, (start + lane) % 8);
                 let (line, other) = (8 * (group / others) + within, group % others);
-                places[lane] = (line, per_chunk * other);
+                places[lane] = (line, other);
                 addresses[lane] = if transposed {
                     layout.transposed(first / per_chunk + other, line)
                 } else {
@@ -483,19 +587,11 @@ impl WarpgroupProduct {
                     let at = group.offsets[lane] as usize / 4;
                     let chunk: &[u32; 4] = m.cluster.shared[at..].first_chunk().expect("it is inside");
                     let (line, other) = places[lane];
-                    let values = elements(chunk, bits);
-                    let values = values.into_iter().take(per_chunk);
-                    if transposed {
-                        let starts = starts[other..].iter();
-                        values.zip(starts).for_each(|(value, start)| out[start + line * along] = value);
-                    } else {
-                        let to = out[starts[line] + other * along..].iter_mut().step_by(along);
-                        to.zip(values).for_each(|(to, value)| *to = value);
-                    }
+                    put(line, other, chunk);
                 }
             }
         }
-        Ok(out)
+        Ok(())
     }
 }
 

@@ -16,8 +16,9 @@
 //! The order of columns, and that of eight factors along k, does not matter, so they stay in the lanes' order: even
 //! ones before odd ones.
 
-use super::product::{Arithmetic, MatrixProduct, Product};
-use crate::machine::{FULL, Inst, LANES, Machine, NONE, Registers, Row32, Step};
+use super::Product;
+use super::product::{Arithmetic, MatrixProduct};
+use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row32, Step};
 use crate::native::{Fragments, Operation, half_product};
 use crate::simd::{LaneOp, Lanes, Level, lanes};
 use crate::tensor::{Accumulation, Accumulator, COLUMNS, FloatElement, Size, split, tile};
@@ -65,48 +66,40 @@ impl<const BF16: bool> LaneOp for HalfProduct<BF16> {
         }
         let launch = m.launch;
         let product = &launch.code.matrix.products[i.x as usize];
-        if by_fragments::<BF16>(m, product, (block, extra_bits)) {
-            return Step::Next;
-        }
-        if block == 16 {
-            multiply::<16>(m, product, element, extra_bits);
-        } else {
-            multiply::<8>(m, product, element, extra_bits);
+        let row = |rows: &[u32], number: usize| m.registers.row32(rows[number]);
+        let of = Fragments {
+            a: [0, 1, 2, 3].map(|number| row(&product.a.rows, number)),
+            b: [0, 1].map(|number| row(&product.b.rows, number)),
+            c: [0, 1, 2, 3].map(|number| row(&product.c.rows, number)),
+        };
+        let sums = multiply::<BF16>(of, (block, extra_bits));
+        for (row, sums) in product.d.rows.iter().zip(&sums) {
+            row.iter().for_each(|row| m.registers.set32(*row, sums, m.mask));
         }
         Step::Next
     }
 }
 
-/// Numbers of common size, where the level has a way. Whether it was one.
-fn by_fragments<const BF16: bool>(m: &mut Machine<'_>, product: &Product, rule: (usize, i32)) -> bool {
-    let row = |rows: &[u32], number: usize| m.registers.row32(rows[number]);
-    let of = Fragments {
-        a: [0, 1, 2, 3].map(|number| row(&product.a.rows, number)),
-        b: [0, 1].map(|number| row(&product.b.rows, number)),
-        c: [0, 1, 2, 3].map(|number| row(&product.c.rows, number)),
-    };
+/// The sums, added by blocks of 8 or 16 factors along k and with bits besides those of `f32`.
+#[inline(always)]
+pub(crate) fn multiply<const BF16: bool>(of: Fragments<'_>, (block, extra_bits): (usize, i32)) -> [Row32; 4] {
     let mut sums = [[0; LANES]; 4];
-    let is_done = half_product::<BF16>(Level::detect(), of, rule, &mut sums);
-    if is_done {
-        for (row, sums) in product.d.rows.iter().zip(&sums) {
-            row.iter().for_each(|row| m.registers.set32(*row, sums, m.mask));
-        }
+    // Numbers of common size, where the level has a way.
+    if half_product::<BF16>(Level::detect(), of, (block, extra_bits), &mut sums) {
+        return sums;
     }
-    is_done
+    let element = if BF16 { FloatElement::BF16 } else { FloatElement::F16 };
+    match block {
+        16 => by_tiles::<16>(of, element, extra_bits),
+        _ => by_tiles::<8>(of, element, extra_bits),
+    }
 }
 
 #[inline(always)]
-fn multiply<const BLOCK: usize>(
-    m: &mut Machine<'_>,
-    product: &Product,
-    element: FloatElement,
-    extra_bits: i32,
-) {
+fn by_tiles<const BLOCK: usize>(of: Fragments<'_>, element: FloatElement, extra_bits: i32) -> [Row32; 4] {
     let least = element.least_exponent();
-    let row = |rows: &[u32], number: usize| m.registers.row32(rows[number]);
     let mut left = [[0.0; K]; ROWS];
-    for number in 0..4 {
-        let words = row(&product.a.rows, number);
+    for (number, words) in of.a.into_iter().enumerate() {
         let (low, high) = (halves(element, words, 0), halves(element, words, 16));
         let (first_row, first_k) = (TILE * (number % 2), TILE * (number / 2));
         for g in 0..TILE {
@@ -116,8 +109,7 @@ fn multiply<const BLOCK: usize>(
         }
     }
     let mut right = [[0.0; COLUMNS]; K];
-    for number in 0..2 {
-        let words = row(&product.b.rows, number);
+    for (number, words) in of.b.into_iter().enumerate() {
         // By t, then by column: the even ones first.
         let mut turned = [0; LANES];
         for t in 0..WORDS {
@@ -133,18 +125,16 @@ fn multiply<const BLOCK: usize>(
             right[k + WORDS].copy_from_slice(&high[COLUMNS * t..COLUMNS * (t + 1)]);
         }
     }
-    let held = |number: usize| product.c.rows[number];
-    let mut sums = sums(&m.registers, [0, 1, 2, 3].map(held));
+    let mut sums = sums(of.c);
     tile::<ROWS, K, BLOCK>(extra_bits, &split(&left, least), &split(&right, least), &mut sums);
-    set_sums(m, [0, 1, 2, 3].map(|number| product.d.rows[number]), &sums);
+    words(&sums)
 }
 
 /// Sums of eight columns, those in the order of the lanes, from the four registers that hold them.
 #[inline(always)]
-pub(crate) fn sums(registers: &Registers, rows: [u32; 4]) -> [[f32; COLUMNS]; ROWS] {
+pub(crate) fn sums(rows: [&Row32; 4]) -> [[f32; COLUMNS]; ROWS] {
     let mut sums = [[0.0; COLUMNS]; ROWS];
-    for (number, row) in rows.into_iter().enumerate() {
-        let words = registers.row32(row);
+    for (number, words) in rows.into_iter().enumerate() {
         let (first_row, odd) = (TILE * (number / 2), WORDS * (number % 2));
         for g in 0..TILE {
             for t in 0..WORDS {
@@ -155,20 +145,19 @@ pub(crate) fn sums(registers: &Registers, rows: [u32; 4]) -> [[f32; COLUMNS]; RO
     sums
 }
 
-/// Writes such sums to registers.
+/// The registers for such sums.
 #[inline(always)]
-pub(crate) fn set_sums(m: &mut Machine<'_>, rows: [Option<u32>; 4], sums: &[[f32; COLUMNS]; ROWS]) {
-    for (number, row) in rows.into_iter().enumerate() {
-        let Some(row) = row else { continue };
+pub(crate) fn words(sums: &[[f32; COLUMNS]; ROWS]) -> [Row32; 4] {
+    let mut rows = [[0; LANES]; 4];
+    for (number, words) in rows.iter_mut().enumerate() {
         let (first_row, odd) = (TILE * (number / 2), WORDS * (number % 2));
-        let mut words: Row32 = [0; LANES];
         for g in 0..TILE {
             for t in 0..WORDS {
                 words[WORDS * g + t] = sums[first_row + g][odd + t].to_bits();
             }
         }
-        m.registers.set32(row, &words, m.mask);
     }
+    rows
 }
 
 /// The values of the halves of words.

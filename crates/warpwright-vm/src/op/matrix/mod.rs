@@ -10,7 +10,7 @@ mod product;
 mod scaled;
 mod transfer;
 
-pub(crate) use halves::{set_sums, sums};
+pub(crate) use halves::{multiply, sums, words};
 pub(crate) use layout::{CHUNK, Layout};
 pub(crate) use mma::{Form, float, packed};
 pub(crate) use product::{Arithmetic, Held, Integer, Product, Results, Sparse, gather, scatter};

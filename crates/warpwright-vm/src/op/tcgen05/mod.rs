@@ -22,6 +22,7 @@ mod datapath;
 mod descriptor;
 mod memory;
 mod product;
+mod tile;
 mod uses;
 
 pub(crate) use product::TensorProduct;

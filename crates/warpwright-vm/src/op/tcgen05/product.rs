@@ -6,6 +6,7 @@
 use super::datapath::DataPath;
 use super::descriptor::{LATER_K, LONG_K, Plan, Said, Scaling, Shape, Types, zero_columns};
 use super::memory::to_lanes;
+use super::tile;
 use crate::check::race::{AccessKind, Agent};
 use crate::decode::{Decoder, Rows};
 use crate::launch::TrapKind;
@@ -16,14 +17,10 @@ use crate::op::matrix::{CHUNK, Integer, Layout, scale};
 use crate::simd::{LaneOp, lanes};
 use crate::tensor::integer::{self, Overflow};
 use crate::tensor::{
-    Accumulation, Accumulator, COLUMNS, FloatElement, FloatProduct, InvalidMetadata, Left, Scales, Size,
-    keep, split, tile,
+    Accumulation, Accumulator, FloatElement, FloatProduct, InvalidMetadata, Left, Scales, Size, keep,
 };
 use warpwright_ptx::ir::{Src, Type};
 use warpwright_ptx::op::tcgen05::*;
-
-/// Rows that are computed together.
-const ROWS: usize = 16;
 
 /// A product as it was decoded.
 pub(crate) struct TensorProduct {
@@ -208,11 +205,22 @@ impl Started<'_> {
         m: &mut Machine<'_>,
     ) -> Result<(), Step> {
         let Shape { n, k, .. } = self.plan.shape;
+        let core = m.launch.options.tensor_core;
+        let rule = core.tensor_memory_accumulation(a).and(core.tensor_memory_accumulation(b));
+        let lower = f32::from_bits((127 - self.op.lowered) as u32 * (1 << 23));
+        // All of k is one block of additions.
+        let tiled = rule.filter(|rule| {
+            let is_plain = self.plan.scaling.is_none() && self.op.metadata.is_none();
+            rule.block == k && sums == Accumulator::F32 && a == b && is_plain
+        });
+        match (tiled, a) {
+            (Some(rule), FloatElement::F16) => return self.halves::<false>(rule, lower, m),
+            (Some(rule), FloatElement::BF16) => return self.halves::<true>(rule, lower, m),
+            _ => {}
+        }
         let [negated_a, negated_b] = self.plan.negated;
         let signed = |value: f32, negated: bool| if negated { -value } else { value };
         let right = self.right(m, |bits| signed(b.decode(bits), negated_b))?;
-        let core = m.launch.options.tensor_core;
-        let rule = core.tensor_memory_accumulation(a).and(core.tensor_memory_accumulation(b));
         let product = FloatProduct { core, a, b, sums };
         let value = |word: u32| match sums {
             Accumulator::F32 => f32::from_bits(word),
@@ -220,7 +228,6 @@ impl Started<'_> {
         };
         // Elements of four bits stand in the middle of bytes.
         let is_middle = a == FloatElement::E2M1 && self.in_chunk(0).1 == 16;
-        let lower = f32::from_bits((127 - self.op.lowered) as u32 * (1 << 23));
         for rank in self.ranks.clone() {
             for part in 0..self.path.parts {
                 let left = self.left(m, rank, part, |bits, in_tensor| {
@@ -232,21 +239,15 @@ impl Started<'_> {
                 let right = part_of(&right, n, self.path.parts, part);
                 let mut added = self.added(m, rank, part, |word| value(word) * lower);
                 let size = Size { m: self.path.rows, n: n / self.path.parts, k };
-                let result = match (self.plan.scaling, rule) {
+                let result = match (self.plan.scaling, tiled) {
                     (Some(scaling), _) => {
                         self.scaled(m, (rank, part), scaling, product, size, left, &right, &added)?
                     }
-                    (None, Some(rule))
-                        if rule.block == k && sums == Accumulator::F32 && columns.is_none() =>
-                    {
-                        if k == 16 {
-                            tiles::<16>(rule, a, size, left.values, &right, &mut added);
-                        } else {
-                            tiles::<8>(rule, a, size, left.values, &right, &mut added);
-                        }
+                    (None, Some(rule)) => {
+                        tile::words(rule, size, left.values, &right, &mut added);
                         added
                     }
-                    (None, rule) => {
+                    (None, None) => {
                         let mut result = vec![0.0; added.len()];
                         product.product_by(rule, size, left, &right, &added, &mut result);
                         result
@@ -256,6 +257,30 @@ impl Started<'_> {
                     Accumulator::F32 => value.to_bits(),
                     Accumulator::F16 => f32_to_f16(value).into(),
                 });
+            }
+        }
+        Ok(())
+    }
+
+    /// The product of factors of 16 bits where all of k is one block of additions.
+    #[inline(always)]
+    fn halves<const BF16: bool>(
+        &self,
+        rule: Accumulation,
+        lower: f32,
+        m: &mut Machine<'_>,
+    ) -> Result<(), Step> {
+        let Shape { n, k, .. } = self.plan.shape;
+        let [sign_a, sign_b] = self.plan.negated.map(|negated| u16::from(negated) << 15);
+        let right = self.right(m, |bits| bits as u16 ^ sign_b)?;
+        for rank in self.ranks.clone() {
+            for part in 0..self.path.parts {
+                let left = self.left(m, rank, part, |bits, _| bits as u16 ^ sign_a)?;
+                let right = part_of(&right, n, self.path.parts, part);
+                let mut sums = self.added(m, rank, part, |word| f32::from_bits(word) * lower);
+                let size = Size { m: self.path.rows, n: n / self.path.parts, k };
+                tile::halves::<BF16>(rule, size, &left, &right, &mut sums);
+                self.set(m, rank, part, &sums, f32::to_bits);
             }
         }
         Ok(())
@@ -639,43 +664,4 @@ impl<'a> Machine<'a> {
 fn part_of<T: Copy>(right: &[T], n: usize, parts: usize, part: usize) -> Vec<T> {
     let width = n / parts;
     right.chunks_exact(n).flat_map(|row| &row[width * part..][..width]).copied().collect()
-}
-
-/// `added` becomes the product, where all of k is one block of additions.
-#[inline(always)]
-fn tiles<const K: usize>(
-    rule: Accumulation,
-    element: FloatElement,
-    size: Size,
-    left: &[f32],
-    right: &[f32],
-    added: &mut [f32],
-) {
-    let least = rule.least_exponent(element);
-    let n = size.n;
-    let columns: Vec<_> = (0..n)
-        .step_by(COLUMNS)
-        .map(|first| {
-            let mut columns = [[0.0; COLUMNS]; K];
-            for (column, values) in columns.iter_mut().zip(right.chunks_exact(n)) {
-                column.copy_from_slice(&values[first..][..COLUMNS]);
-            }
-            split(&columns, least)
-        })
-        .collect();
-    for (left, added) in left.chunks_exact(ROWS * K).zip(added.chunks_exact_mut(ROWS * n)) {
-        let mut rows = [[0.0; K]; ROWS];
-        rows.as_flattened_mut().copy_from_slice(left);
-        let rows = split(&rows, least);
-        for (number, columns) in columns.iter().enumerate() {
-            let mut sums = [[0.0; COLUMNS]; ROWS];
-            for (sums, added) in sums.iter_mut().zip(added.chunks_exact(n)) {
-                sums.copy_from_slice(&added[COLUMNS * number..][..COLUMNS]);
-            }
-            tile::<ROWS, K, K>(rule.extra_bits, &rows, columns, &mut sums);
-            for (sums, added) in sums.iter().zip(added.chunks_exact_mut(n)) {
-                added[COLUMNS * number..][..COLUMNS].copy_from_slice(sums);
-            }
-        }
-    }
 }
