@@ -43,7 +43,11 @@ def _profile() -> str:
 
 def _build_programs() -> None:
     """Builds the program and the libraries, and puts them into the package, without symbols."""
-    packages = [argument for package in PACKAGES for argument in ("--package", package)]
+    if _profile() == "dev":
+        # With the rest of the workspace, for which other features are chosen: nothing is built twice.
+        packages = ["--workspace", "--exclude", "warpwright-macros", "--examples"]
+    else:
+        packages = [argument for package in PACKAGES for argument in ("--package", package)]
     command = ["cargo", "build", "--locked", "--profile", _profile(), "--lib", "--bins", *packages]
     subprocess.run(command, cwd=ROOT, check=True)
     metadata = subprocess.run(
