@@ -234,7 +234,8 @@ impl Device {
         self.inner.executor.drain();
     }
 
-    /// Ends the launches that are running or waiting, wherever they are. Later launches run as usual.
+    /// Ends the launches that are running or waiting, wherever they are, as [`Running::cancel`] does. Later launches run as
+    /// usual.
     pub fn cancel(&self) {
         self.inner.executor.stop();
     }

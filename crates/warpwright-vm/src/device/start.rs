@@ -354,7 +354,7 @@ impl Running {
         self.launch.is_complete()
     }
 
-    /// Ends it wherever it is.
+    /// Ends it wherever it is. Its report has what was executed and found until then, and does not say that it was cancelled.
     pub fn cancel(&self) {
         self.launch.stop();
     }

@@ -56,13 +56,7 @@ fn fragment(element: impl Fn(usize, usize) -> u16) -> [Row32; 2] {
 
 /// With factors of `tf32`, eight along k.
 #[inline(always)]
-pub(super) fn words(
-    rule: Accumulation,
-    Size { n, .. }: Size,
-    left: &[f32],
-    right: &[f32],
-    sums: &mut [f32],
-) {
+pub(super) fn words(rule: Accumulation, Size { n, .. }: Size, left: &[f32], right: &[f32], sums: &mut [f32]) {
     const K: usize = 8;
     let least = rule.least_exponent(FloatElement::TF32);
     let columns: Vec<_> = (0..n)
