@@ -166,7 +166,7 @@ impl Residents {
                     m.worker.steady = stalled > patience;
                     if m.worker.steady {
                         let around = Around { changes: now, awaited: launch.awaited.load(Acquire) };
-                        let did = Turn { read, wrote: progressed };
+                        let did = Turn { read, wrote: progressed, work: counted };
                         self.clusters[turn].look(&launch.code, around, did);
                         let circles = self.clusters.iter().all(|cluster| cluster.circles(now));
                         if circles && launch.stands_still(self.index, now) {

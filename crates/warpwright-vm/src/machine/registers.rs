@@ -72,6 +72,11 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
+    /// Bytes of all rows.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.w32) + size_of_val(&*self.w64) + size_of_val(&*self.pred)
+    }
+
     /// Where the rows of the current frame are, by file.
     pub(crate) fn pointers(&mut self) -> (*mut u8, *mut u8, *mut u8) {
         let Base { w32, w64, pred } = self.base;

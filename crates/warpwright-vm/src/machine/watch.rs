@@ -2,9 +2,10 @@
 //!
 //! Threads that wait in a loop are busy, so an instruction count cannot distinguish a hopeless wait from a long
 //! computation. The state can: if its registers, positions and own memory are the same as before, and nothing
-//! around it has changed, it repeats itself for ever. After each of its turns, a digest of the state is compared
-//! with that of one earlier turn, which is replaced each time the number of turns has doubled; so cycles of any length
-//! are found eventually (Brent). Of the registers, what counts is what a loop that a lane is in uses
+//! around it has changed, it repeats itself for ever. After some of its turns, a digest of the state is compared
+//! with that of one earlier turn, which is replaced each time the number of digests has doubled; so cycles of any length
+//! are found eventually (Brent). There are as many instructions between two digests as the state has bytes, so that a long
+//! computation is not slowed down: when that is depends on the state alone, so turns of a cycle are chosen in a cycle, too. Of the registers, what counts is what a loop that a lane is in uses
 //! ([`crate::decode`]): a search may count its steps for ever.
 //!
 //! Warps that search by themselves have cycles of different lengths, and the cluster's is their common multiple. As long
@@ -17,6 +18,7 @@
 use super::{Barrier, Cluster, Park, Warp};
 use crate::decode::{Code, NO_STATEMENT};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::take;
 
 /// What else there is to a block's going on, at a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(crate) struct Turn {
     pub(crate) read: bool,
     /// It may have changed memory.
     pub(crate) wrote: bool,
+    /// Instructions of its warps.
+    pub(crate) work: u64,
 }
 
 /// What is known of a block's states since something around it changed.
@@ -41,10 +45,16 @@ pub(crate) struct Turn {
 pub(crate) struct Watch {
     /// At the time of all that follows.
     around: Around,
-    turns: u64,
+    /// Digests that were made.
+    looks: u64,
+    /// Instructions since the last one, and how many there are to be.
+    work: u64,
+    interval: u64,
+    /// A turn since then may have changed memory.
+    wrote: bool,
     /// The state after an earlier turn.
     earlier: State,
-    /// The digest of shared memory, and of changes of tensor memory, after the last turn.
+    /// The digest of shared memory, and of changes of tensor memory, at the last look.
     shared: u64,
     /// No turn since then may have changed memory or barriers.
     still: bool,
@@ -74,16 +84,26 @@ impl State {
 }
 
 impl Cluster {
-    /// Compares the cluster's state after a turn with an earlier one.
+    /// Compares the cluster's state after a turn with an earlier one, if it is time.
     pub(crate) fn look(&mut self, code: &Code, around: Around, turn: Turn) {
-        self.watch.read |= turn.read;
-        let before = self.watch.around;
-        let host_differs = self.watch.read && before.awaited != around.awaited;
-        let begins = self.watch.turns == 0 || before.changes != around.changes || host_differs;
-        if self.watch.circles && !begins {
+        let watch = &mut self.watch;
+        watch.read |= turn.read;
+        watch.wrote |= turn.wrote;
+        watch.work += turn.work.max(1);
+        if watch.work < watch.interval {
             return;
         }
-        if begins || turn.wrote {
+        let before = watch.around;
+        let host_differs = watch.read && before.awaited != around.awaited;
+        let begins = watch.looks == 0 || before.changes != around.changes || host_differs;
+        if watch.circles && !begins {
+            return;
+        }
+        let wrote = take(&mut watch.wrote);
+        watch.work = 0;
+        let registers: usize = self.warps().map(|warp| warp.registers.bytes()).sum();
+        self.watch.interval = (size_of_val(&*self.shared) + registers) as u64;
+        if begins || wrote {
             let tensor: Vec<u64> = self.blocks.iter().map(|block| block.tensor.changes).collect();
             self.watch.shared = digest(&(&self.shared, tensor));
         }
@@ -95,14 +115,14 @@ impl Cluster {
         };
         let watch = &mut self.watch;
         let earlier = &watch.earlier;
-        watch.turns = if begins { 1 } else { watch.turns + 1 };
-        watch.still &= !turn.wrote && (now.barriers, now.passed) == (earlier.barriers, earlier.passed);
+        watch.looks = if begins { 1 } else { watch.looks + 1 };
+        watch.still &= !wrote && (now.barriers, now.passed) == (earlier.barriers, earlier.passed);
         for ((returned, now), earlier) in watch.returned.iter_mut().zip(&now.warps).zip(&earlier.warps) {
             *returned |= now == earlier;
         }
         let all_returned = watch.still && watch.returned.iter().all(|returned| *returned);
         watch.circles = !begins && (all_returned || now.is_that_of(earlier));
-        if watch.turns.is_power_of_two() && !watch.circles {
+        if watch.looks.is_power_of_two() && !watch.circles {
             let warps = self.blocks.iter_mut().flat_map(|block| &mut block.warps);
             warps.for_each(|warp| {
                 warp.polled = None;

@@ -17,6 +17,14 @@ const SKIPPED: u32 = 1 << 31;
 
 const BLOCKS: u32 = 3;
 
+/// What makes words of numbers, half of which are negative.
+const FACTOR: u32 = 0x9e37_79b1;
+
+/// What each memory has in the beginning.
+fn words() -> Vec<u32> {
+    (0..BYTES / 4).map(|at| at.wrapping_mul(FACTOR)).collect()
+}
+
 /// Each round takes an offset of each thread: its address is `%r8` in shared memory, generic in `%rd9`, `%rd10` in
 /// constant memory, and `%rd8` in global memory; `%p0` holds where it is left out. `%r30` and `%rd30` go to `out` in the
 /// end.
@@ -31,7 +39,7 @@ fn rounds(body: &str) -> String {
          mad.lo.u32 %r2, %r2, {THREADS}, %r1;\nmul.wide.u32 %rd4, %r2, 8;\n\
          add.u64 %rd3, %rd3, %rd4;\nmov.u32 %r2, 0;\nmov.u32 %r3, tile;\nmov.b64 %rd30, 0;\nmov.b32 %r30, 0;\n\
          mov.u32 %r4, %r1;\n\
-         fill:\nmad.lo.u32 %r5, %r4, 4, %r3;\nst.shared.u32 [%r5], %r4;\nadd.u32 %r4, %r4, {THREADS};\n\
+         fill:\nmad.lo.u32 %r5, %r4, 4, %r3;\nmul.lo.u32 %r6, %r4, {FACTOR};\nst.shared.u32 [%r5], %r6;\nadd.u32 %r4, %r4, {THREADS};\n\
          setp.lt.u32 %p1, %r4, {words};\n@%p1 bra fill;\nbar.sync 0;\n\
          round:\nld.global.u32 %r7, [%rd2];\nsetp.lt.s32 %p0, %r7, 0;\nand.b32 %r7, %r7, 0x7fffffff;\n\
          add.u32 %r8, %r3, %r7;\ncvt.u64.u32 %rd8, %r7;\nadd.u64 %rd8, %rd8, %rd1;\n\
@@ -40,22 +48,22 @@ fn rounds(body: &str) -> String {
          add.u64 %rd2, %rd2, {stride};\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, {ROUNDS};\n@%p1 bra round;\n\
          cvt.u64.u32 %rd31, %r30;\nxor.b64 %rd30, %rd30, %rd31;\nst.global.b64 [%rd3], %rd30;\nret;\n}}\n",
         words = BYTES / 4,
-        table = (0..BYTES / 4).map(|at| (at * at * 7919).to_string()).collect::<Vec<_>>().join(", "),
+        table = words().iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
         stride = 4 * THREADS,
     )
 }
 
-/// A load, additions, and a store to the same place.
-fn accesses(ty: &str, vector: u32, (space, place): (&str, &str), guard: &str) -> String {
+/// A load to registers of 32 or 64 bits, additions, and a store to the same place.
+fn accesses((ty, vector, width): (&str, u32, u32), (space, place): (&str, &str), guard: &str) -> String {
     let bits: u32 = ty[1..].parse().unwrap();
-    let class = if bits == 64 { "%rd" } else { "%r" };
+    let class = if width == 64 { "%rd" } else { "%r" };
     let suffix = ["", "", ".v2", "", ".v4"][vector as usize];
     let values: Vec<String> = (0..vector).map(|at| format!("{class}{}", 20 + at)).collect();
     let values = if vector == 1 { values[0].clone() } else { format!("{{{}}}", values.join(", ")) };
-    let sum = if bits == 64 { "b64 %rd30, %rd30" } else { "b32 %r30, %r30" };
+    let sum = if width == 64 { "b64 %rd30, %rd30" } else { "b32 %r30, %r30" };
     let folded: String = (0..vector).map(|at| format!("xor.{sum}, {class}{};\n", 20 + at)).collect();
     let added: String = (0..vector)
-        .map(|at| format!("add.u{0} {class}{1}, {class}{1}, {2};\n", bits.max(32), 20 + at, 77 + at))
+        .map(|at| format!("add.u{0} {class}{1}, {class}{1}, {2};\n", width, 20 + at, 77 + at))
         .collect();
     let load = format!("{guard} ld{space}{suffix}.{ty} {values}, [{place}];\n{folded}");
     if space == ".const" {
@@ -101,23 +109,27 @@ fn offsets(size: u32, mut seed: u32) -> Vec<u32> {
 #[test]
 fn accesses_are_those_of_the_interpreter() {
     let forms = [
-        ("u8", 1),
-        ("s8", 1),
-        ("u16", 1),
-        ("s16", 1),
-        ("u32", 1),
-        ("u64", 1),
-        ("u32", 2),
-        ("u32", 4),
-        ("u64", 2),
+        ("u8", 1, 32),
+        ("s8", 1, 32),
+        ("u16", 1, 32),
+        ("s16", 1, 32),
+        ("u32", 1, 32),
+        ("u64", 1, 64),
+        ("u32", 2, 32),
+        ("u32", 4, 32),
+        ("u64", 2, 64),
+        ("u32", 1, 64),
+        ("s32", 1, 64),
+        ("s8", 1, 64),
     ];
-    for (at, (ty, vector)) in forms.into_iter().enumerate() {
+    for (at, form) in forms.into_iter().enumerate() {
+        let (ty, vector, _) = form;
         for space in
             [(".global", "%rd8"), (".shared", "%r8"), (".const", "%rd10"), ("", "%rd9"), ("", "%rd8")]
         {
             let size = ty[1..].parse::<u32>().unwrap() / 8 * vector;
             for guard in ["", "@!%p0"] {
-                accesses_agree(&rounds(&accesses(ty, vector, space, guard)), size, &offsets(size, at as u32));
+                accesses_agree(&rounds(&accesses(form, space, guard)), size, &offsets(size, at as u32));
             }
         }
     }
@@ -166,7 +178,7 @@ fn agree(options: &Options, text: &str, offsets: &[u32]) -> Report {
         let mut config = DeviceConfig::default();
         (config.workers, config.native) = (1, native);
         let device = Device::new(config).unwrap();
-        let memory = device.clone_htod(&(0..BYTES / 4).collect::<Vec<u32>>()).unwrap();
+        let memory = device.clone_htod(&words()).unwrap();
         let offsets = device.clone_htod(offsets).unwrap();
         let out = device.alloc_zeros::<u64>((BLOCKS * THREADS) as usize).unwrap();
         let args = [Arg::buffer(&memory), Arg::buffer(&offsets), Arg::buffer(&out)];

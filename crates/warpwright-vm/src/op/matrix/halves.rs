@@ -1,5 +1,5 @@
 //! `mma.m16n8k16` with factors of 16 bits and sums in `f32`: the common case, without conversion to row-major
-//! matrices.
+//! matrices. Of such products `wgmma` and `tcgen05` consist, too.
 //!
 //! A register of a factor is a tile: 8 rows of the left one, or 8 columns of the right one, by 8 along k,
 //! in words of two.
