@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck,synccheck=strict`; also `api` | `memcheck` |
 //! | `WARPWRIGHT_RACE` | the definition of a race: `normal`, or `strict`, by the letter | `normal` |
-//! | `WARPWRIGHT_NATIVE` | whether kernels are compiled: `off`, `auto` or `always` | `off` |
+//! | `WARPWRIGHT_NATIVE` | whether kernels are compiled: `off`, `auto` or `always` | `auto` |
 //! | `WARPWRIGHT_SIMD` | the virtual GPU's: vector instructions that are used at most, `base`, `avx2` or `avx512` | the processor's |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
@@ -120,7 +120,8 @@ impl Default for Config {
 impl Config {
     /// Reads the configuration from the environment.
     pub(crate) fn from_environment() -> Result<Config, ConfigError> {
-        Config::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        Config::read(|name| set(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {

@@ -40,7 +40,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_ptx::ir::{self, Arch};
 use warpwright_ptx::verify::ModuleInfo;
 
-/// The properties of a device.
+/// The properties of a device: the default ones, and what is set then.
+///
+/// ```
+/// use warpwright_vm::{Device, DeviceConfig, Native};
+///
+/// let mut config = DeviceConfig::default();
+/// config.native = Native::Always;
+/// let device = Device::new(config)?;
+/// # Ok::<(), warpwright_vm::DeviceError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeviceConfig {
@@ -56,7 +65,8 @@ pub struct DeviceConfig {
     pub memory: u64,
     /// The heap of `malloc` in kernels, in bytes; [`Device::set_heap`] changes it.
     pub heap: u64,
-    /// Whether kernels are compiled; by default what `WARPWRIGHT_NATIVE` says.
+    /// Whether kernels are compiled; by default what `WARPWRIGHT_NATIVE` says. `WARPWRIGHT_NATIVE_DEBUG` shows the code
+    /// (`perf`, `gdb`, `dump=FOLDER`), `WARPWRIGHT_SIMD` limits the vector instructions (`base`, `avx2`, `avx512`).
     pub native: Native,
     /// The part of the addresses of global memory that it uses: an index, and the number of equal parts. Devices with
     /// different parts of the same number never have memory at the same address; `(0, 1)` is the whole range. An

@@ -88,15 +88,16 @@ impl Native {
     pub fn from_env() -> Native {
         static NATIVE: OnceLock<Native> = OnceLock::new();
         *NATIVE.get_or_init(|| match std::env::var("WARPWRIGHT_NATIVE") {
-            Ok(text) => text.parse().unwrap_or_else(|error| {
+            Ok(text) if !text.is_empty() => text.parse().unwrap_or_else(|error| {
                 eprintln!("WARPWRIGHT_NATIVE={text}: {error}");
                 Native::Auto
             }),
-            Err(_) => Native::Auto,
+            _ => Native::Auto,
         })
     }
 
-    /// Why kernels are interpreted in this process whatever is asked for, if they are: the processor has no AVX2, or the
+    /// Why kernels are interpreted in this process whatever is asked for, if they are: the processor has no AVX2 (or
+    /// `WARPWRIGHT_SIMD=base` leaves it out), or the
     /// process may not have memory that it writes and then executes.
     pub fn unavailable() -> Option<&'static str> {
         static WHY: OnceLock<Option<&str>> = OnceLock::new();
@@ -107,7 +108,7 @@ impl Native {
 #[cfg(target_arch = "x86_64")]
 fn why_unavailable() -> Option<&'static str> {
     if !crate::simd::Level::detect().has_avx2() {
-        return Some("this processor has no AVX2");
+        return Some("this processor has no AVX2, or WARPWRIGHT_SIMD leaves it out");
     }
     page::Page::new(&[]).is_none().then_some("this process may not have executable memory")
 }

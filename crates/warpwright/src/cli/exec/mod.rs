@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RULE", hide_possible_values = true)]
     race: Option<Race>,
     /// Compile kernels to code of this processor, with the same results: off, auto (those that run for some time) or
-    /// always [default: off]
+    /// always [default: auto]
     #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     native: Option<Native>,
     /// Compute capabilities of the devices, such as 90, or 75,90 for two of them [default: 90]

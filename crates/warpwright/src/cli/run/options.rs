@@ -61,7 +61,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "RULE", default_value = "normal")]
     pub(super) race: Race,
     /// Compile the kernel to code of this processor, with the same results: off, auto (once it has run for some time) or
-    /// always [default: off]
+    /// always [default: auto]
     #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub(super) native: Option<Native>,
     /// Order warps and blocks by the schedule's seed, so that runs are repeatable
