@@ -120,8 +120,10 @@ impl Default for Config {
 impl Config {
     /// Reads the configuration from the environment.
     pub(crate) fn from_environment() -> Result<Config, ConfigError> {
-        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        Config::read(|name| set(name).map(|value| value.to_string_lossy().into_owned()))
+        Config::read(|name| {
+            let value = std::env::var_os(name).filter(|value| !value.is_empty());
+            value.map(|value| value.to_string_lossy().into_owned())
+        })
     }
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
