@@ -120,10 +120,7 @@ impl Default for Config {
 impl Config {
     /// Reads the configuration from the environment.
     pub(crate) fn from_environment() -> Result<Config, ConfigError> {
-        Config::read(|name| {
-            let value = std::env::var_os(name).filter(|value| !value.is_empty());
-            value.map(|value| value.to_string_lossy().into_owned())
-        })
+        Config::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
@@ -171,8 +168,9 @@ impl Config {
                 default.workers,
                 |text| text.parse().ok().filter(|workers| *workers <= 1024),
             )?,
-            native: of.read("WARPWRIGHT_NATIVE", "off, auto or always", default.native, |text| {
-                text.parse().ok()
+            native: of.read("WARPWRIGHT_NATIVE", "off, auto or always", default.native, |text| match text {
+                "" => Some(default.native),
+                _ => text.parse().ok(),
             })?,
             driver_version: of.read(
                 "WARPWRIGHT_DRIVER_VERSION",
