@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use warpwright_vm::Native;
 
 /// Who refuses it.
 #[derive(Clone, Copy, Debug)]
@@ -108,11 +109,11 @@ fn axpy(
 
 /// What the program says where native code was asked for.
 fn sentence(refusal: Refusal) -> String {
-    let has_avx512 = is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512dq");
-    let why = match refusal {
-        _ if !has_avx512 => "this processor has no AVX-512",
-        Refusal::Nobody => return String::new(),
-        _ => "this process may not have executable memory",
+    // This process may have executable memory: what it lacks is the processor's.
+    let why = match (Native::unavailable(), refusal) {
+        (Some(why), _) => why,
+        (None, Refusal::Nobody) => return String::new(),
+        (None, _) => "this process may not have executable memory",
     };
     format!("warpwright: kernels are interpreted: {why}\n")
 }

@@ -622,6 +622,29 @@ fn a_profile_shows_the_conflicts_of_a_transpose() {
     assert_eq!(counters["barriers"], json!({"waits": 31, "instructions": 0}));
 }
 
+/// A variable that says something else is told of, one that is empty is not.
+#[test]
+fn a_variable_that_cannot_be_understood_is_told_of() {
+    for (value, is_told) in [("", false), ("auto", false), ("on", true)] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args([
+                "run",
+                &kernel("axpy.ptx"),
+                "--grid",
+                "1",
+                "--block",
+                "32",
+                "zeros:f32:64",
+                "zeros:f32:64",
+            ])
+            .args(["f32:2", "u32:64"])
+            .env("WARPWRIGHT_NATIVE", value)
+            .output()
+            .expect("the program starts");
+        assert_eq!((status(&output), !output.stderr.is_empty()), (0, is_told), "{value:?}");
+    }
+}
+
 /// Linux's `perf` names what is at an address by lines of the first one, the length and a name. Texts have each
 /// instruction of PTX, and behind it offsets and the processor's instructions.
 #[test]
@@ -641,7 +664,7 @@ fn native_code_can_be_looked_at() {
     let path = Path::new("/tmp").join(format!("perf-{}.map", child.id()));
     assert!(child.wait().expect("it ends").success());
     let map = fs::read_to_string(&path);
-    if !(is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512dq")) {
+    if warpwright_vm::Native::unavailable().is_some() {
         assert!(map.is_err(), "nothing is compiled for this processor");
         return;
     }

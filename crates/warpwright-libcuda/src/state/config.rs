@@ -321,6 +321,7 @@ mod tests {
     #[test]
     fn nothing_said_is_the_default() {
         assert_eq!(read(&[]), Ok(Config::default()));
+        assert_eq!(read(&[("WARPWRIGHT_NATIVE", "")]), Ok(Config::default()));
     }
 
     #[test]

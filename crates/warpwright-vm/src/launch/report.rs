@@ -167,8 +167,8 @@ pub struct Report {
     pub kernel: String,
     /// The findings of the checks, including accesses that were not performed, in the order of the text.
     pub findings: Vec<Finding>,
-    /// The trap, if threads of the kernel ended the launch before all had ended. One that was
-    /// [cancelled](crate::Running::cancel) has none.
+    /// The trap, if one ended the launch before its threads did. A launch that was [cancelled](crate::Running::cancel) has
+    /// none.
     pub trap: Option<Trap>,
     /// What was executed.
     pub counters: Counters,

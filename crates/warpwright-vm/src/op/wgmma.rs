@@ -304,7 +304,7 @@ impl WarpgroupProduct {
             right.iter_mut().for_each(|value| *value = -*value);
         }
         if let Some(rule) = tiled {
-            self.tiles::<8>(rule, a, adds, &left, &right, m);
+            self.tiles(rule, adds, &left, &right, m);
             return Ok(());
         }
         let mut added = vec![0.0; ROWS * n];
@@ -340,13 +340,12 @@ impl WarpgroupProduct {
             LeftSource::Registers(held) => held.rows.iter().map(|row| *m.registers.row32(*row)).collect(),
             LeftSource::Shared(row) => {
                 let (layout, stripe) = self.left_stripe(*row, m)?;
-                self.read_fragments(m, layout, stripe)?
+                let mut read = self.read_fragments(m, layout, stripe)?;
+                // The second eight rows come before the second half of k.
+                read.swap(1, 2);
+                read
             }
         };
-        if let LeftSource::Shared(_) = self.a {
-            // Rows before k.
-            left.swap(1, 2);
-        }
         let (layout, stripe) = self.right_stripe(m)?;
         let mut right = self.read_fragments(m, layout, stripe)?;
         for (factor, negated) in [(&mut left, self.negated[0]), (&mut right, self.negated[1])] {
@@ -366,18 +365,11 @@ impl WarpgroupProduct {
         Ok(())
     }
 
-    /// The product where all of k is one block of additions.
+    /// The product of factors of `tf32` where all of k is one block of additions.
     #[inline(always)]
-    fn tiles<const K: usize>(
-        &self,
-        rule: Accumulation,
-        element: FloatElement,
-        adds: bool,
-        left: &[f32],
-        right: &[f32],
-        m: &mut Machine<'_>,
-    ) {
-        let least = rule.least_exponent(element);
+    fn tiles(&self, rule: Accumulation, adds: bool, left: &[f32], right: &[f32], m: &mut Machine<'_>) {
+        const K: usize = 8;
+        let least = rule.least_exponent(FloatElement::TF32);
         let mut rows = [[0.0; K]; ROWS];
         rows.as_flattened_mut().copy_from_slice(left);
         let left = split(&rows, least);

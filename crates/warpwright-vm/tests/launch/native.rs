@@ -236,6 +236,44 @@ fn loops_whose_memory_changes_are_no_hangs() {
     }
 }
 
+/// Rounds of one of these lengths are a power of two turns, so that the watch makes its digests at the same places of all
+/// rounds, where registers are the same. Memory changes in one turn, behind which there need not be a digest.
+#[test]
+fn memory_that_changes_now_and_then_is_no_hang() {
+    const TURN: u32 = 1024;
+    const ROUNDS: u32 = 24;
+    let spin = |steps: u32, label: &str| {
+        format!(
+            "mov.u32 %r3, 0;\n{label}:\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, {steps};\n@%p2 bra {label};\n"
+        )
+    };
+    for (turn, others) in (0..3).flat_map(|turn| (6..10).map(move |others| (turn, others))) {
+        let rest = (64 - turn) * TURN - others;
+        let text = kernel(&format!(
+            "    .shared .align 4 .b32 count;
+            mov.u32 %r1, 0;
+            st.shared.u32 [count], %r1;
+            again:
+            {}ld.shared.u32 %r1, [count];
+            add.u32 %r1, %r1, 1;
+            st.shared.u32 [count], %r1;
+            setp.lt.u32 %p1, %r1, {ROUNDS};
+            mov.u32 %r1, 0;
+            {}{}@%p1 bra again;
+            ld.shared.u32 %r1, [count];
+            st.global.u32 [%rd1], %r1;
+            ret;",
+            (0..turn).map(|number| spin((TURN - 1) / 3, &format!("before{number}"))).collect::<String>(),
+            spin(rest / 3, "behind"),
+            "mov.u32 %r4, 0;\n".repeat(rest as usize % 3),
+        ));
+        for (report, word) in both(&text, 1, &Options::default()) {
+            assert!(report.is_clean(), "{turn}, {others}: {report}");
+            assert_eq!(word, ROUNDS, "{turn}, {others}");
+        }
+    }
+}
+
 /// What native code executes counts until a block that goes round in circles is looked at.
 #[test]
 fn loops_that_do_nothing_are_hangs() {

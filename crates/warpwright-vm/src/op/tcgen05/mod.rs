@@ -15,6 +15,7 @@
 //! | `descriptor` | the instruction descriptor of a product: its rules |
 //! | `datapath` | where the rows and columns of a product stand in tensor memory |
 //! | `product` | products |
+//! | `tile` | the arithmetic of those whose k is one block of additions |
 //! | `uses` | what orders uses of tensor memory |
 
 mod copy;
