@@ -37,7 +37,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-graph/tests/",
     "crates/warpwright-graph/benches/",
     "crates/warpwright/src/cli/run/cuda.rs",
-    "crates/warpwright/tests/executable_memory.rs",
+    "crates/warpwright/tests/native.rs",
 ];
 
 /// Which of our crates a crate may depend on.

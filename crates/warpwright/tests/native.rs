@@ -1,5 +1,5 @@
-//! Native code where a process may not have memory that it writes and then executes: kernels are interpreted, and the
-//! program says so if native code was asked for.
+//! Native code as the program has it: what people see of it. Where a process may not have memory that it writes and then
+//! executes, kernels are interpreted, and the program says so if native code was asked for.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -98,13 +98,18 @@ fn axpy(
         path.to_str().expect("UTF-8").to_string()
     };
     let (x, y) = (array("x.npy", 0.5), array("y.npy", 100.0));
-    let kernel = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels/axpy.ptx");
-    let arguments = ["run", kernel.to_str().expect("UTF-8"), "--grid", "2", "--block", "32", "--json"];
+    let kernel = kernel();
+    let arguments = ["run", &kernel, "--grid", "2", "--block", "32", "--json"];
     let values = [&format!("in:{x}"), &format!("inout:{y}"), "f32:2", "u32:64"];
     let output = run(refusal, &[before, &arguments, options, &values].concat())?;
     let said = String::from_utf8(output.stderr.clone()).expect("UTF-8");
     assert_eq!(status(&output), 0, "{said}");
     Ok((to_f32s(&npy::read(&y).1), json(&output)["counters"]["instructions"].clone(), said))
+}
+
+fn kernel() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels/axpy.ptx");
+    path.to_str().expect("UTF-8").to_string()
 }
 
 /// What the program says where native code was asked for.
@@ -161,4 +166,79 @@ fn a_program_under_exec_is_told() {
         let (array, _, said) = axpy(&name, refusal, &program, &["--device", "cuda:0"]).expect("it runs");
         assert_eq!((array[63], said), (290.0, sentence(refusal)), "{refusal:?}");
     }
+}
+
+/// A variable that says something else is told of, one that is empty is not.
+#[test]
+fn a_variable_that_cannot_be_understood_is_told_of() {
+    for (value, is_told) in [("", false), ("auto", false), ("on", true)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args(["run", &kernel(), "--grid", "1", "--block", "32", "zeros:f32:64", "zeros:f32:64"])
+            .args(["f32:2", "u32:64"])
+            .env("WARPWRIGHT_NATIVE", value)
+            .output()
+            .expect("the program starts");
+        assert_eq!((status(&output), !output.stderr.is_empty()), (0, is_told), "{value:?}");
+    }
+}
+
+/// Linux's `perf` names what is at an address by lines of the first one, the length and a name. Texts have each
+/// instruction of PTX, and behind it offsets and the processor's instructions.
+#[test]
+fn native_code_can_be_looked_at() {
+    let folder = Folder::new("native_debug");
+    let wanted = format!("perf,gdb,dump={}", folder.path().join("texts").display());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+        .args(["run", &kernel(), "--grid", "1", "--block", "32", "zeros:f32:64", "zeros:f32:64"])
+        .args(["f32:2", "u32:64"])
+        .envs([("WARPWRIGHT_NATIVE_DEBUG", &*wanted), ("WARPWRIGHT_NATIVE", "always")])
+        .env("WARPWRIGHT_TUNING", "off")
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let path = Path::new("/tmp").join(format!("perf-{}.map", child.id()));
+    assert!(child.wait().expect("it ends").success());
+    let map = std::fs::read_to_string(&path);
+    if Native::unavailable().is_some() {
+        assert!(map.is_err(), "nothing is compiled for this processor");
+        return;
+    }
+    let map = map.expect("there is a map");
+    std::fs::remove_file(&path).expect("the map is removed");
+    let hexadecimal = |word: &str| u64::from_str_radix(word, 16).expect("a number");
+    let mut places: Vec<(u64, u64)> = Vec::new();
+    for line in map.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        places.push((hexadecimal(words[0]), hexadecimal(words[1])));
+        assert_eq!(words[2], "axpy", "{line}");
+    }
+    // Instructions do not overlap, and there are no gaps in the code of a function.
+    places.sort_unstable();
+    assert!(places.len() > 10, "{map}");
+    assert!(places.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{map}");
+    assert!(places.windows(2).filter(|pair| pair[0].0 + pair[0].1 != pair[1].0).count() < 4, "{map}");
+
+    let text = std::fs::read_to_string(folder.path().join("texts/000-axpy.txt")).expect("there is a text");
+    let (mut ptx, mut next) = (Vec::new(), 0..1);
+    for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
+        if let Some((_, statement)) = line.split_once("  ").filter(|_| !line.starts_with(' ')) {
+            ptx.push(statement.to_string());
+        }
+        let offset = line.split_whitespace().next().and_then(|word| u64::from_str_radix(word, 16).ok());
+        if let Some(offset) = offset.filter(|_| line.starts_with(' ')) {
+            assert!(next.contains(&offset), "{offset:x} is not behind the instruction before: {text}");
+            // An instruction of the processor has fifteen bytes at most.
+            next = offset + 1..offset + 16;
+        }
+    }
+    // A statement may be several decoded instructions.
+    ptx.dedup();
+    let source = std::fs::read_to_string(kernel()).expect("it is there");
+    let statements = source.lines().filter(|line| line.starts_with("    ") && line.ends_with(';'));
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected: Vec<_> = statements.map(words).filter(|line| !line.starts_with('.')).collect();
+    // What only some lanes execute behind a branch may stand there once more, behind all of it.
+    let (whole, arms) = ptx.split_at(expected.len().min(ptx.len()));
+    assert_eq!(whole, expected, "{text}");
+    assert!(arms.iter().all(|statement| expected.contains(statement)), "{text}");
 }
