@@ -101,8 +101,8 @@ impl Cluster {
         }
         let wrote = take(&mut watch.wrote);
         watch.work = 0;
-        let registers: usize = self.warps().map(|warp| warp.registers.bytes()).sum();
-        self.watch.interval = (size_of_val(&*self.shared) + registers) as u64;
+        let warps: usize = self.warps().map(Warp::bytes).sum();
+        self.watch.interval = (size_of_val(&*self.shared) + warps) as u64;
         if begins || wrote {
             let tensor: Vec<u64> = self.blocks.iter().map(|block| block.tensor.changes).collect();
             self.watch.shared = digest(&(&self.shared, tensor));
@@ -168,6 +168,11 @@ impl Barrier {
 }
 
 impl Warp {
+    /// Bytes of its registers and its local memory: most of what a digest is made of.
+    fn bytes(&self) -> usize {
+        self.registers.bytes() + size_of_val(&*self.local)
+    }
+
     fn digest(&self, code: &Code) -> u64 {
         if self.live == 0 {
             return 0;
