@@ -1,6 +1,6 @@
 //! Barriers: the sixteen of a block, and that of the cluster.
 
-use super::{LANES, LanesOf, Machine, Park, Resume, Step, Warp};
+use super::{FULL, LANES, LanesOf, Machine, Park, Resume, Step, Warp};
 use crate::check::FindingKind;
 use std::mem::take;
 
@@ -69,7 +69,10 @@ impl Barrier {
         let arrived = self.arrived.iter().copied().enumerate();
         match self.count {
             // Most often the last warp is the last one to come.
-            None => arrived.rev().all(|(warp, lanes)| live(warp) & !lanes == 0) && self.is_busy(),
+            None => {
+                let has_come = |(warp, lanes): (usize, u32)| lanes == FULL || live(warp) & !lanes == 0;
+                arrived.rev().all(has_come) && self.is_busy()
+            }
             Some(count) => {
                 let whole = arrived.filter(|&(warp, lanes)| lanes != 0 && live(warp) & !lanes == 0).count();
                 whole as u32 * 32 >= count && self.is_busy()
@@ -155,8 +158,10 @@ impl Machine<'_> {
             self.block.barriers_used |= 1 << id;
         }
         let barrier = self.barrier_mut(id);
-        barrier.arrived.resize(warps, 0);
-        barrier.waiting.resize(warps, 0);
+        if !barrier.is_busy() {
+            barrier.arrived.resize(warps, 0);
+            barrier.waiting.resize(warps, 0);
+        }
         barrier.come += u32::from(barrier.arrived[warp] == 0);
         barrier.arrived[warp] |= mask;
         if waits {
@@ -223,8 +228,12 @@ impl Machine<'_> {
         let completed = barrier.generation;
         barrier.generation += 1;
         barrier.reset();
-        for warp in 0..self.warps_at(id).0 {
-            self.warp_of(id, warp).wake((id, completed), Resume::Passed { holds, threads });
+        let resume = Resume::Passed { holds, threads };
+        self.warp.wake((id, completed), resume);
+        self.block.warps.iter_mut().for_each(|warp| warp.wake((id, completed), resume));
+        if id == CLUSTER_BARRIER {
+            let others = self.cluster.blocks.iter_mut().flat_map(|block| &mut block.warps);
+            others.for_each(|warp| warp.wake((id, completed), resume));
         }
     }
 

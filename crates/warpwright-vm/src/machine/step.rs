@@ -288,21 +288,20 @@ impl<'a> Machine<'a> {
 
     /// The next path that can run, beginning after the one that ran last.
     fn pick(&mut self) -> bool {
-        if self.warp.paths.iter().all(|path| path.park == Park::Ready) {
-            let count = self.warp.paths.len();
-            if count == 0 {
-                return false;
-            }
-            // A division takes longer than all of this.
-            if self.warp.current >= count {
-                self.warp.current %= count;
-            }
-            return true;
+        // Most often there is one path, which can run, or waits at a barrier.
+        if let [path] = &self.warp.paths[..] {
+            self.warp.current = 0;
+            return match path.park {
+                Park::Ready => true,
+                Park::Barrier { .. } => false,
+                Park::Converge { .. } => self.meet(),
+            };
         }
         let count = self.warp.paths.len();
-        let ready = (0..count)
-            .map(|i| (self.warp.current + i) % count)
-            .find(|&i| self.warp.paths[i].park == Park::Ready);
+        let first = self.warp.current;
+        // A division takes longer than all of this.
+        let next = |number: usize| if number < count { number } else { number % count };
+        let ready = (first..first + count).map(next).find(|&i| self.warp.paths[i].park == Park::Ready);
         match ready {
             Some(index) => self.warp.current = index,
             None => return self.meet(),

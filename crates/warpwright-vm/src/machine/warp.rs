@@ -434,9 +434,10 @@ impl Warp {
     /// Leaves the lanes of `mask` parked at `pc`; the rest of the running path goes on after it.
     pub(crate) fn park(&mut self, mask: u32, pc: u32, park: Park) {
         let path = &mut self.paths[self.current];
-        let rest = Path { mask: path.mask & !mask, pc: pc + 1, resume: None, ..*path };
-        *path = Path { mask, pc, park, resume: None, ..*path };
-        if rest.mask != 0 {
+        let rest = path.mask & !mask;
+        (path.mask, path.pc, path.park, path.resume) = (mask, pc, park, None);
+        if rest != 0 {
+            let rest = Path { mask: rest, pc: pc + 1, park: Park::Ready, ..*path };
             self.paths.push(rest);
         }
     }
