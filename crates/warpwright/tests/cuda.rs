@@ -197,10 +197,14 @@ fn devices_are_those_of_the_driver_and_the_programs_own() {
 #[test]
 fn a_model_tells_the_same_story() {
     let prompt = ["generate", "Once upon a time", "--temp", "0", "-n", "12"];
-    let vm = common::run(&[&prompt[..], &["--device", "vm"]].concat());
+    let [vm, compiled] = ["off", "always"]
+        .map(|native| common::run(&[&prompt[..], &["--device", "vm", "--native", native]].concat()));
+    assert_eq!(stdout(&compiled), stdout(&vm));
     let cuda = exec(&["--fail"], &[&prompt[..], &["--device", "cuda:0"]].concat());
     assert_eq!(status(&cuda), 0, "{}", String::from_utf8_lossy(&cuda.stderr));
     assert_eq!(stdout(&cuda), stdout(&vm));
-    let checked = exec(&[], &[&prompt[..], &["--device", "cuda:0", "--check", "all"]].concat());
-    assert_eq!((status(&checked), stdout(&checked)), (2, ""), "the checks are those of the driver");
+    for option in [["--check", "all"], ["--native", "always"]] {
+        let refused = exec(&[], &[&prompt[..], &["--device", "cuda:0"], &option].concat());
+        assert_eq!((status(&refused), stdout(&refused)), (2, ""), "{option:?} is the driver's");
+    }
 }

@@ -15,7 +15,29 @@ pub(crate) enum Race {
     Strict,
 }
 
-/// Whether kernels are compiled.
+/// Whether kernels are compiled to code of this processor.
+#[derive(clap::Args)]
+pub(crate) struct NativeArgument {
+    /// The virtual GPU compiles kernels to code of this processor, with the same results: off, auto (once they have run
+    /// for some time) or always [default: auto]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) native: Option<Native>,
+}
+
+impl NativeArgument {
+    /// Configures a virtual GPU. Who asked for what cannot be here is told why.
+    pub(crate) fn apply(&self, config: &mut vm::DeviceConfig) {
+        let Some(native) = self.native else { return };
+        config.native = native.into();
+        if native != Native::Off
+            && let Some(why) = vm::Native::unavailable()
+        {
+            eprintln!("warpwright: kernels are interpreted: {why}");
+        }
+    }
+}
+
+/// When kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Native {
     /// They are interpreted

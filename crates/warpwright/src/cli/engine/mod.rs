@@ -17,7 +17,7 @@ use super::Failure;
 use super::json::object;
 use super::model::{ModelArguments, ModelFile};
 use super::tuning::TuningArguments;
-use super::virtual_gpu::{self, Check};
+use super::virtual_gpu::{self, Check, NativeArgument};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -70,6 +70,8 @@ pub(crate) struct EngineArguments {
     /// results are the same unless a wait is missing [default: issue]
     #[arg(long, value_name = "ORDER", help_heading = "Engine")]
     order: Option<Order>,
+    #[command(flatten, next_help_heading = "Engine")]
+    native: NativeArgument,
     #[command(flatten)]
     tuning: TuningArguments,
 }
@@ -137,13 +139,19 @@ impl EngineArguments {
                         &"`--order` needs the virtual GPU: `--device vm`, or `warpwright exec --order`",
                     ));
                 }
+                if self.native.native.is_some() {
+                    return Err(message(
+                        &"`--native` is of the virtual GPU: `--device vm`, or `warpwright exec --native`",
+                    ));
+                }
                 return Ok(selected.device);
             }
         }
         let order = self.order.unwrap_or_default();
         let options = warpwright_vm::Options { checks, ..Default::default() };
-        Device::vm(VmConfig { device: virtual_gpu::config(warpwright_ptx::ir::Arch::sm(90)), options, order })
-            .map_err(|error| message(&error))
+        let mut device = virtual_gpu::config(warpwright_ptx::ir::Arch::sm(90));
+        self.native.apply(&mut device);
+        Device::vm(VmConfig { device, options, order }).map_err(|error| message(&error))
     }
 
     /// Loads the model of a file.

@@ -3,7 +3,7 @@
 use super::options::{Dims, Options};
 use super::program::Program;
 use super::values::{Contents, Fill, Global, Output, Value};
-use crate::cli::virtual_gpu::{Native, Race};
+use crate::cli::virtual_gpu::Race;
 use crate::cli::{Failure, virtual_gpu};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -61,12 +61,7 @@ pub(super) fn launch(
     let mut config = virtual_gpu::config(arch);
     config.workers = options.workers.unwrap_or(0);
     config.tensor_core = options.tensor_core;
-    config.native = options.native.map_or(config.native, Into::into);
-    if options.native.is_some_and(|native| native != Native::Off)
-        && let Some(why) = vm::Native::unavailable()
-    {
-        eprintln!("warpwright: kernels are interpreted: {why}");
-    }
+    options.native.apply(&mut config);
     let device = vm::Device::new(config).map_err(refused)?;
     let module = device.load(&program.module, &program.info).map_err(|error| not_loaded(program, &error))?;
 

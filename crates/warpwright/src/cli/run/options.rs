@@ -1,7 +1,7 @@
 //! The command line of `run` and `profile`.
 
 use crate::cli::reports::ReportFiles;
-use crate::cli::virtual_gpu::{Check, Native, Race, compute_capability};
+use crate::cli::virtual_gpu::{Check, NativeArgument, Race, compute_capability};
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::DeviceSpec;
@@ -60,10 +60,8 @@ pub(crate) struct Options {
     /// Definition of a race: `strict` follows the letter of the memory model
     #[arg(long, value_name = "RULE", default_value = "normal")]
     pub(super) race: Race,
-    /// Compile the kernel to code of this processor, with the same results: off, auto (once it has run for some time) or
-    /// always [default: auto]
-    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
-    pub(super) native: Option<Native>,
+    #[command(flatten)]
+    pub(super) native: NativeArgument,
     /// Order warps and blocks by the schedule's seed, so that runs are repeatable
     #[arg(long)]
     pub(super) deterministic: bool,
