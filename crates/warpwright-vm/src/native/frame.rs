@@ -116,6 +116,8 @@ pub(super) struct Frame {
     pub(super) zero: Splat<u32>,
     pub(super) half_word: Splat<f32>,
     pub(super) sign_wide: [u64; 4],
+    /// What makes a NaN of `f64` quiet.
+    pub(super) quiet_wide: [u64; 4],
     /// How far the lowest bit of a mask must be shifted for each lane, so that the sign is the bit of the lane.
     pub(super) to_sign: [u32; LANES],
     pub(super) to_sign_wide: [u64; LANES],
@@ -229,6 +231,7 @@ impl State {
             zero: [0; 8],
             half_word: [65536.0; 8],
             sign_wide: [1 << 63; 4],
+            quiet_wide: [1 << 51; 4],
             to_sign: from_fn(|lane| (LANES - 1 - lane) as u32),
             to_sign_wide: from_fn(|lane| 63 - lane as u64),
             halves: from_fn(|at| (at / 2 + at % 2 * 4) as u32),

@@ -60,8 +60,8 @@ pub(crate) use debug::add_text;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Accesses, Compiled, Functions, Variant};
 pub(crate) use operation::{
-    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, half, mul_high,
-    nearest, not, to_integer, unless, wide,
+    Arithmetic, Binary, Double, Lane, Logic, Operation, Relation, binary, compare, directed, double, field,
+    half, mul_high, nearest, nearest_double, not, to_integer, unless, wide,
 };
 
 use crate::machine::Row32;

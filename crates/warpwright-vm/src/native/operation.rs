@@ -19,12 +19,13 @@ pub(crate) enum Lane {
     F32,
     U64,
     S64,
+    F64,
 }
 
 impl Lane {
     /// Whether its rows have 64 bits a lane.
     pub(crate) const fn is_wide(self) -> bool {
-        matches!(self, Lane::U64 | Lane::S64)
+        matches!(self, Lane::U64 | Lane::S64 | Lane::F64)
     }
 
     /// Whether its rows have zeros above 16 bits.
@@ -59,6 +60,23 @@ pub(crate) enum Arithmetic {
     Mul,
     /// `a · b + c`, rounded once.
     MulAdd,
+}
+
+/// What is done with numbers of `f64`. A NaN that they are keeps its payload, and which of several is said in
+/// [`num::float`](crate::num::float).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Double {
+    Add,
+    Sub,
+    Mul,
+    /// `a · b + c`, rounded once.
+    MulAdd,
+    Div,
+    Root,
+    Reciprocal,
+    /// The number with the other sign, or without one.
+    Negate,
+    Absolute,
 }
 
 /// How results of arithmetic are made from exact ones.
@@ -99,6 +117,7 @@ pub(crate) enum Logic {
 pub(crate) enum Operation {
     Binary(Binary, Lane),
     Arithmetic(Arithmetic, Modifiers),
+    Double(Double, Direction),
     /// The product of twice the width; `true`: plus `c`.
     Wide(Lane, bool),
     /// The high half of the product of words.
@@ -135,6 +154,9 @@ pub(crate) enum Operation {
     Permute,
     /// To the nearest `f32`.
     ToFloat(Lane),
+    /// Words, or numbers of `f32`, to `f64`, and back to the nearest `f32`.
+    ToDouble(Lane),
+    FromDouble,
     /// To 32 bits, rounded in a direction; the nearest of them, or zero for a NaN.
     ToInteger(Lane, Direction),
     /// The number whose upper half this is.
@@ -153,7 +175,9 @@ pub(crate) enum Operation {
     /// Computed in double precision, as [`approx`](crate::num::approx) does; `true`: without subnormal numbers.
     Exponential(bool),
     RootReciprocal(bool),
-    /// The nearest reciprocal.
+    /// The nearest quotient, root and reciprocal.
+    Div,
+    Root,
     Reciprocal,
     /// The number with the other sign, or without one.
     Negate,
@@ -219,6 +243,21 @@ pub(crate) const fn directed(
         }
         _ => None,
     }
+}
+
+/// Arithmetic on `f64` in a direction.
+pub(crate) const fn double(of: Double, direction: Direction) -> Option<Operation> {
+    match direction {
+        Direction::Nearest | Direction::Zero | Direction::Up | Direction::Down => {
+            Some(Operation::Double(of, direction))
+        }
+        _ => None,
+    }
+}
+
+/// Arithmetic on `f64` to the nearest number.
+pub(crate) const fn nearest_double(of: Double) -> Option<Operation> {
+    Some(Operation::Double(of, Direction::Nearest))
 }
 
 /// Arithmetic on halves, one or two in a row.

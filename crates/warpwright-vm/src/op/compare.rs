@@ -302,11 +302,11 @@ relations! {
     LeF32[FTZ](a, b: f32) flush_if::<FTZ>(a) <= flush_if::<FTZ>(b) => floats(FTZ, Relation::LessOrEqual);
     NumF32[FTZ](a, b: f32) flush_if::<FTZ>(a).partial_cmp(&flush_if::<FTZ>(b)).is_some()
         => floats(FTZ, Relation::Ordered);
-    EqF64(a, b: f64) a == b;
-    NeF64(a, b: f64) (a < b) | (a > b);
-    LtF64(a, b: f64) a < b;
-    LeF64(a, b: f64) a <= b;
-    NumF64(a, b: f64) a.partial_cmp(&b).is_some();
+    EqF64(a, b: f64) a == b => native::compare(Relation::Equal, Some(Lane::F64));
+    NeF64(a, b: f64) (a < b) | (a > b) => native::compare(Relation::Unequal, Some(Lane::F64));
+    LtF64(a, b: f64) a < b => native::compare(Relation::Less, Some(Lane::F64));
+    LeF64(a, b: f64) a <= b => native::compare(Relation::LessOrEqual, Some(Lane::F64));
+    NumF64(a, b: f64) a.partial_cmp(&b).is_some() => native::compare(Relation::Ordered, Some(Lane::F64));
     EqF16[FTZ](a, b: u16) half::<FTZ>(a) == half::<FTZ>(b);
     NeF16[FTZ](a, b: u16) half::<FTZ>(a) < half::<FTZ>(b) || half::<FTZ>(a) > half::<FTZ>(b);
     LtF16[FTZ](a, b: u16) half::<FTZ>(a) < half::<FTZ>(b);

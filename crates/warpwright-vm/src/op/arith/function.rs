@@ -106,14 +106,14 @@ fn rounded<const N: usize>(
 lane_op! {
     Div<T: Integer>(a: T, b: T) -> T { a.quotient(b) }
     Rem<T: Integer>(a: T, b: T) -> T { a.remainder(b) }
-    DivF32[FTZ: bool](a: f32, b: f32) -> f32 { float::div::<FTZ>(a, b) }
+    DivF32[FTZ: bool](a: f32, b: f32) -> f32 { float::div::<FTZ>(a, b) } => native::unless(FTZ, native::Operation::Div);
     DivApproxF32[FTZ: bool](a: f32, b: f32) -> f32 { approx::div::<FTZ>(a, b) }
-    DivF64(a: f64, b: f64) -> f64 { float::div_f64(a, b) }
+    DivF64(a: f64, b: f64) -> f64 { float::div_f64(a, b) } => native::nearest_double(native::Double::Div);
     RcpF32[FTZ: bool](a: f32) -> f32 { float::rcp::<FTZ>(a) } => native::unless(FTZ, native::Operation::Reciprocal);
-    RcpF64(a: f64) -> f64 { float::rcp_f64(a) }
+    RcpF64(a: f64) -> f64 { float::rcp_f64(a) } => native::nearest_double(native::Double::Reciprocal);
     RcpApproxF64(a: f64) -> f64 { approx::rcp_f64(a) }
-    SqrtF32[FTZ: bool](a: f32) -> f32 { float::sqrt::<FTZ>(a) }
-    SqrtF64(a: f64) -> f64 { float::sqrt_f64(a) }
+    SqrtF32[FTZ: bool](a: f32) -> f32 { float::sqrt::<FTZ>(a) } => native::unless(FTZ, native::Operation::Root);
+    SqrtF64(a: f64) -> f64 { float::sqrt_f64(a) } => native::nearest_double(native::Double::Root);
     RsqrtF32[FTZ: bool](a: f32) -> f32 { approx::rsqrt::<FTZ>(a) } => Some(native::Operation::RootReciprocal(FTZ));
     RsqrtF64(a: f64) -> f64 { approx::rsqrt_f64(a) }
     RsqrtFtzF64(a: f64) -> f64 { approx::rsqrt_ftz_f64(a) }

@@ -7,7 +7,7 @@ pub(crate) mod sign;
 pub(crate) mod sum;
 
 use crate::decode::{Decoder, Rows};
-use crate::native::{self, Arithmetic};
+use crate::native::{self, Arithmetic, Double};
 use crate::num::float::Operation;
 use crate::num::{Format, float, half, integer};
 use warpwright_ptx::ir::Type::*;
@@ -61,9 +61,21 @@ impl Rounded {
                 let native = arithmetic.and_then(|of| native::directed(of, direction, ftz, sat));
                 native.into_iter().for_each(|native| d.is_native(native));
             }
-            F64 => d.each3::<f64, f64, f64, f64>(rows, move |a, b, c| {
-                float::directed_f64(operation, direction, [a, b, c])
-            }),
+            F64 => {
+                d.each3::<f64, f64, f64, f64>(rows, move |a, b, c| {
+                    float::directed_f64(operation, direction, [a, b, c])
+                });
+                let of = match operation {
+                    Operation::Add => Double::Add,
+                    Operation::Sub => Double::Sub,
+                    Operation::Mul => Double::Mul,
+                    Operation::Fma => Double::MulAdd,
+                    Operation::Div => Double::Div,
+                    Operation::Sqrt => Double::Root,
+                    Operation::Rcp => Double::Reciprocal,
+                };
+                native::double(of, direction).into_iter().for_each(|native| d.is_native(native));
+            }
             F32X2 => d.each3::<u64, u64, u64, u64>(rows, move |a, b, c| {
                 let part = |shift: u32| {
                     let operands = [a, b, c].map(|bits| f32::from_bits((bits >> shift) as u32));

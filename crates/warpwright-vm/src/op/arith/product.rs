@@ -224,7 +224,7 @@ lane_op! {
     }
     MulF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::mul::<FTZ, SAT>(a, b) }
         => native::nearest(Arithmetic::Mul, FTZ, SAT);
-    MulF64(a: f64, b: f64) -> f64 { float::mul_f64(a, b) }
+    MulF64(a: f64, b: f64) -> f64 { float::mul_f64(a, b) } => native::nearest_double(native::Double::Mul);
     MulF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::mul_f16::<FTZ, LIMIT>(a, b) }
         => native::half(Arithmetic::Mul, FTZ, LIMIT, false);
     MulF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
@@ -236,7 +236,7 @@ lane_op! {
     }
     FmaF32[FTZ: bool, SAT: bool](a: f32, b: f32, c: f32) -> f32 { float::fma::<FTZ, SAT>(a, b, c) }
         => native::nearest(Arithmetic::MulAdd, FTZ, SAT);
-    FmaF64(a: f64, b: f64, c: f64) -> f64 { float::fma_f64(a, b, c) }
+    FmaF64(a: f64, b: f64, c: f64) -> f64 { float::fma_f64(a, b, c) } => native::nearest_double(native::Double::MulAdd);
     FmaF16[FTZ: bool, LIMIT: u8](a: u16, b: u16, c: u16) -> u16 { half::fma_f16::<FTZ, LIMIT>(a, b, c) }
         => native::half(Arithmetic::MulAdd, FTZ, LIMIT, false);
     FmaF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32, c: u32) -> u32 {

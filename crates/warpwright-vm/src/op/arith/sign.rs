@@ -82,7 +82,7 @@ lane_op! {
     AbsBf16(a: u16) -> u16 { half::abs_bf16(a) }
     AbsBf16x2(a: u32) -> u32 { half::both([a], #[inline(always)] |[a]| half::abs_bf16(a)) }
     AbsF32[FTZ: bool](a: f32) -> f32 { float::abs::<FTZ>(a) } => native::unless(FTZ, native::Operation::Absolute);
-    AbsF64(a: f64) -> f64 { float::abs_f64(a) }
+    AbsF64(a: f64) -> f64 { float::abs_f64(a) } => native::nearest_double(native::Double::Absolute);
     NegS16(a: i16) -> i16 { a.wrapping_neg() }
     NegS32(a: i32) -> i32 { a.wrapping_neg() }
     NegS64(a: i64) -> i64 { a.wrapping_neg() }
@@ -92,7 +92,7 @@ lane_op! {
     NegBf16(a: u16) -> u16 { half::neg_bf16(a) }
     NegBf16x2(a: u32) -> u32 { half::both([a], #[inline(always)] |[a]| half::neg_bf16(a)) }
     NegF32[FTZ: bool](a: f32) -> f32 { float::neg::<FTZ>(a) } => native::unless(FTZ, native::Operation::Negate);
-    NegF64(a: f64) -> f64 { float::neg_f64(a) }
+    NegF64(a: f64) -> f64 { float::neg_f64(a) } => native::nearest_double(native::Double::Negate);
     CopysignF32(a: f32, b: f32) -> f32 { float::copysign(a, b) }
     CopysignF64(a: f64, b: f64) -> f64 { float::copysign_f64(a, b) }
 }

@@ -184,7 +184,7 @@ lane_op! {
     AddSatS32(a: i32, b: i32) -> i32 { a.saturating_add(b) }
     AddF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::add::<FTZ, SAT>(a, b) }
         => native::nearest(Arithmetic::Add, FTZ, SAT);
-    AddF64(a: f64, b: f64) -> f64 { float::add_f64(a, b) }
+    AddF64(a: f64, b: f64) -> f64 { float::add_f64(a, b) } => native::nearest_double(native::Double::Add);
     AddF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::add_f16::<FTZ, LIMIT>(a, b) }
         => native::half(Arithmetic::Add, FTZ, LIMIT, false);
     AddF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
@@ -197,7 +197,7 @@ lane_op! {
     SubSatS32(a: i32, b: i32) -> i32 { a.saturating_sub(b) }
     SubF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::sub::<FTZ, SAT>(a, b) }
         => native::nearest(Arithmetic::Sub, FTZ, SAT);
-    SubF64(a: f64, b: f64) -> f64 { float::sub_f64(a, b) }
+    SubF64(a: f64, b: f64) -> f64 { float::sub_f64(a, b) } => native::nearest_double(native::Double::Sub);
     SubF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::sub_f16::<FTZ, LIMIT>(a, b) }
         => native::half(Arithmetic::Sub, FTZ, LIMIT, false);
     SubF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {

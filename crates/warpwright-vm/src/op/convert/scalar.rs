@@ -297,8 +297,8 @@ lane_op! {
     U32ToF32(a: u32) -> f32 { a as f32 } => Some(Operation::ToFloat(Lane::U32));
     S64ToF32(a: i64) -> f32 { a as f32 }
     U64ToF32(a: u64) -> f32 { a as f32 }
-    S32ToF64(a: i32) -> f64 { a.into() }
-    U32ToF64(a: u32) -> f64 { a.into() }
+    S32ToF64(a: i32) -> f64 { a.into() } => Some(Operation::ToDouble(Lane::S32));
+    U32ToF64(a: u32) -> f64 { a.into() } => Some(Operation::ToDouble(Lane::U32));
     S64ToF64(a: i64) -> f64 { a as f64 }
     U64ToF64(a: u64) -> f64 { a as f64 }
     RoundF32[TO: u8, FTZ: bool](a: f32) -> f32 { convert::round_f32::<TO, FTZ>(a) }
@@ -306,10 +306,10 @@ lane_op! {
     CanonicalF32(a: f32) -> f32 { float::finish::<true, false>(a) }
     SatF32[FTZ: bool](a: f32) -> f32 { convert::sat_f32::<FTZ>(a) } => native::unless(FTZ, Operation::Saturate);
     SatF64(a: f64) -> f64 { convert::sat_f64(a) }
-    F64ToF32[FTZ: bool](a: f64) -> f32 { convert::f64_to_f32::<FTZ>(a) }
+    F64ToF32[FTZ: bool](a: f64) -> f32 { convert::f64_to_f32::<FTZ>(a) } => native::unless(FTZ, Operation::FromDouble);
     F32ToF64[FTZ: bool](a: f32) -> f64 {
         if FTZ { convert::flushed_f32_to_f64(a) } else { convert::f32_to_f64(a) }
-    }
+    } => native::unless(FTZ, Operation::ToDouble(Lane::F32));
     F16ToF32(a: u16) -> f32 { half::f16_to_f32(a) } => Some(Operation::FromF16);
     Bf16ToF32[FTZ: bool](a: u16) -> u32 {
         // The bits move; an operation of single precision makes a NaN canonical.

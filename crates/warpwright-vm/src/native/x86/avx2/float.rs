@@ -36,11 +36,7 @@ impl Compiler<'_> {
 
     pub(super) fn floats(&mut self, inst: &Inst, arithmetic: Arithmetic, modifiers: Modifiers) -> Result<()> {
         let Modifiers { direction, ftz, sat } = modifiers;
-        // Instructions round as the thread does.
-        let nearest = at(offset_of!(Frame, modes));
-        if direction != Direction::Nearest {
-            self.a.vldmxcsr(dword_ptr(nearest + 4 * rounding(direction)))?;
-        }
+        self.round_from_here(direction)?;
         for strip in Avx2::strips(false) {
             let x = self.float(ymm1, inst.a, strip, ftz)?;
             let y = self.float(ymm2, inst.b, strip, ftz)?;
@@ -63,10 +59,23 @@ impl Compiler<'_> {
             }
             self.put32(inst.d, strip)?;
         }
-        if direction != Direction::Nearest {
-            self.a.vldmxcsr(dword_ptr(nearest))?;
+        self.round_to_nearest_again(direction)
+    }
+
+    /// Instructions round as the thread does: in a direction from here on.
+    pub(super) fn round_from_here(&mut self, direction: Direction) -> Result<()> {
+        if direction == Direction::Nearest {
+            return Ok(());
         }
-        Ok(())
+        self.a.vldmxcsr(dword_ptr(at(offset_of!(Frame, modes)) + 4 * rounding(direction)))
+    }
+
+    /// As before they did so.
+    pub(super) fn round_to_nearest_again(&mut self, direction: Direction) -> Result<()> {
+        if direction == Direction::Nearest {
+            return Ok(());
+        }
+        self.a.vldmxcsr(dword_ptr(at(offset_of!(Frame, modes))))
     }
 
     /// `ymm0`, which is made of `ymm1` to `ymm3`, becomes zero of its sign where it was too small for a normal number before

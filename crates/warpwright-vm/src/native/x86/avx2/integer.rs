@@ -199,7 +199,7 @@ impl Compiler<'_> {
         let wide = lane.is_wide();
         // Where the complement is what an instruction finds.
         let inverse = match (lane, relation) {
-            (Lane::F32, _) => false,
+            (Lane::F32 | Lane::F64, _) => false,
             (Lane::U32, relation) => matches!(relation, Relation::Unequal | Relation::Less),
             (_, relation) => matches!(relation, Relation::Unequal | Relation::LessOrEqual),
         };
@@ -207,7 +207,7 @@ impl Compiler<'_> {
             let x = self.value(ymm1, lane, inst.a, strip)?;
             let y = self.value(ymm2, lane, inst.b, strip)?;
             match (lane, relation) {
-                (Lane::F32, _) => {
+                (Lane::F32 | Lane::F64, _) => {
                     // As the processor numbers them: those that hold for no NaN.
                     let number = match relation {
                         Relation::Equal => 0,
@@ -216,7 +216,7 @@ impl Compiler<'_> {
                         Relation::LessOrEqual => 0x12,
                         Relation::Ordered => 7,
                     };
-                    self.a.vcmpps(ymm0, x, y, number)?;
+                    of_width!(self, wide, vcmpps | vcmppd(ymm0, x, y, number));
                 }
                 (_, Relation::Equal | Relation::Unequal) => {
                     of_width!(self, wide, vpcmpeqd | vpcmpeqq(ymm0, x, y));

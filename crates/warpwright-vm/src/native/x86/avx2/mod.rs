@@ -20,6 +20,7 @@ macro_rules! constant {
 
 mod access;
 mod bits;
+mod double;
 mod float;
 mod integer;
 
@@ -80,7 +81,7 @@ impl Vectors for Avx2 {
                 | PackFloats { .. }
                 | Exponential(_)
                 | RootReciprocal(_)
-                | Reciprocal
+                | ToDouble(Lane::U32)
                 | LoadMatrices { .. }
                 | MultiplyFragments { .. }
         )
@@ -171,6 +172,9 @@ impl Compiler<'_> {
     fn compute(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
         match operation {
             Operation::Arithmetic(arithmetic, modifiers) => self.floats(inst, arithmetic, modifiers),
+            Operation::Double(double, direction) => self.doubles(inst, double, direction),
+            Operation::ToDouble(lane) => self.double_of(inst, lane),
+            Operation::FromDouble => self.single_of(inst),
             Operation::Binary(binary, lane) => self.binary(inst, binary, lane),
             Operation::Wide(lane, adds) => self.wide(inst, lane, adds),
             Operation::MulHigh(lane) => self.mul_high(inst, lane),
@@ -221,6 +225,25 @@ impl Compiler<'_> {
                 of.a.vcmpps(ymm1, a, a, 3)?;
                 of.a.vblendvps(ymm0, ymm0, constant!(nan_half), ymm1)
             }),
+            Operation::Div => {
+                for strip in Avx2::strips(false) {
+                    let x = self.raw(false, inst.a, strip)?;
+                    let y = self.raw(false, inst.b, strip)?;
+                    self.a.vdivps(ymm0, x, y)?;
+                    self.canonical()?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Root => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vsqrtps(ymm0, a)?;
+                of.canonical()
+            }),
+            Operation::Reciprocal => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vmovups(ymm0, constant!(one))?;
+                of.a.vdivps(ymm0, ymm0, a)?;
+                of.canonical()
+            }),
             Operation::Negate => self.unary(inst, Lane::F32, |of, a| {
                 of.a.vpxor(ymm0, a, constant!(sign))?;
                 of.canonical()
@@ -248,8 +271,7 @@ impl Compiler<'_> {
             | Operation::PackFloats { .. }
             | Operation::Exponential(_)
             | Operation::RootReciprocal(_)
-            | Operation::MultiplyFragments { .. }
-            | Operation::Reciprocal => unreachable!("{operation:?} is left to the interpreter"),
+            | Operation::MultiplyFragments { .. } => unreachable!("{operation:?} is left to the interpreter"),
         }
     }
 }

@@ -144,7 +144,7 @@ impl Compiler<'_> {
 }
 
 /// An operand of an instruction whose result is rounded in a direction.
-fn rounded(register: AsmRegisterZmm, direction: Direction) -> AsmRegisterZmm {
+pub(super) fn rounded(register: AsmRegisterZmm, direction: Direction) -> AsmRegisterZmm {
     match direction {
         Direction::Zero => register.rz_sae(),
         Direction::Down => register.rd_sae(),

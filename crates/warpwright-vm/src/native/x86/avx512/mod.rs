@@ -13,6 +13,7 @@ macro_rules! constant {
 
 mod access;
 mod bits;
+mod double;
 mod float;
 mod function;
 mod half;

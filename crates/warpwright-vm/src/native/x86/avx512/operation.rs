@@ -12,6 +12,9 @@ impl Compiler<'_> {
     pub(super) fn compute(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
         match operation {
             Operation::Arithmetic(arithmetic, modifiers) => self.floats(inst, arithmetic, modifiers),
+            Operation::Double(double, direction) => self.doubles(inst, double, direction),
+            Operation::ToDouble(lane) => self.double_of(inst, lane),
+            Operation::FromDouble => self.single_of(inst),
             Operation::Binary(binary, lane) => self.binary(inst, binary, lane),
             Operation::Wide(lane, adds) => self.wide(inst, lane, adds),
             Operation::MulHigh(lane) => {
@@ -136,6 +139,20 @@ impl Compiler<'_> {
             Operation::PackFloats { bf16 } => self.pack_floats(inst, bf16),
             Operation::Exponential(ftz) => self.function(inst, ftz, Self::exponential),
             Operation::RootReciprocal(ftz) => self.function(inst, ftz, Self::root_reciprocal),
+            Operation::Div => {
+                for strip in 0..2 {
+                    let x = self.raw(false, inst.a, strip)?;
+                    let y = self.raw(false, inst.b, strip)?;
+                    self.a.vdivps(zmm0, x, y)?;
+                    self.canonical()?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Root => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vsqrtps(zmm0, a)?;
+                of.canonical()
+            }),
             Operation::Reciprocal => self.unary(inst, Lane::F32, |of, a| {
                 of.a.vbroadcastss(zmm0, dword_ptr(at(offset_of!(Frame, one))))?;
                 of.a.vdivps(zmm0, zmm0, a)?;
@@ -326,11 +343,11 @@ impl Compiler<'_> {
     fn compare(&mut self, inst: &Inst, relation: Relation, lane: Lane) -> Result<()> {
         // As the processor numbers them: of floating-point numbers, those that hold for no NaN.
         let number = match (lane, relation) {
-            (Lane::F32, Relation::Equal) => 0,
-            (Lane::F32, Relation::Unequal) => 0x0c,
-            (Lane::F32, Relation::Less) => 0x11,
-            (Lane::F32, Relation::LessOrEqual) => 0x12,
-            (Lane::F32, Relation::Ordered) => 7,
+            (Lane::F32 | Lane::F64, Relation::Equal) => 0,
+            (Lane::F32 | Lane::F64, Relation::Unequal) => 0x0c,
+            (Lane::F32 | Lane::F64, Relation::Less) => 0x11,
+            (Lane::F32 | Lane::F64, Relation::LessOrEqual) => 0x12,
+            (Lane::F32 | Lane::F64, Relation::Ordered) => 7,
             (_, Relation::Equal) => 0,
             (_, Relation::Unequal) => 4,
             (_, Relation::Less) => 1,
@@ -342,6 +359,7 @@ impl Compiler<'_> {
             let a = &mut self.a;
             match lane {
                 Lane::F32 => a.vcmpps(k1, x, y, number)?,
+                Lane::F64 => a.vcmppd(k1, x, y, number)?,
                 Lane::S16 | Lane::S32 => a.vpcmpd(k1, x, y, number)?,
                 Lane::S64 => a.vpcmpq(k1, x, y, number)?,
                 Lane::U64 => a.vpcmpuq(k1, x, y, number)?,
