@@ -62,7 +62,7 @@ pub(crate) enum Arithmetic {
     MulAdd,
 }
 
-/// What is done with numbers of `f64`. A NaN that they are keeps its payload, and which of several is said in
+/// What is done with `f64`. A result that is no number is one of the operands that are none, made quiet; which one, says
 /// [`num::float`](crate::num::float).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Double {

@@ -1,5 +1,5 @@
-//! Arithmetic in double precision. The ISA says which NaN a result is: where the processor's rule, the first operand that is
-//! one, does not suffice, it is put in its place.
+//! Arithmetic in double precision. Of operands that are NaN, the processor returns the first one, made quiet. Where another
+//! one is to be the result, it is put there.
 
 use super::super::at;
 use super::float::rounded;
@@ -16,7 +16,7 @@ impl Compiler<'_> {
         for strip in 0..4 {
             let x = self.raw(true, inst.a, strip)?;
             match double {
-                // The second operand is asked first.
+                // Of two NaNs, `b` is the result.
                 Double::Add => {
                     let y = self.raw(true, inst.b, strip)?;
                     self.a.vaddpd(zmm0, y, round(x))?;
