@@ -354,3 +354,38 @@ pub(crate) fn resident() -> String {
 "
     .to_string()
 }
+
+/// What a round does: waits at a barrier, or computes in double precision.
+pub(crate) const BARRIER: &str = "bar.sync 0;";
+pub(crate) const DOUBLES: &str =
+    "fma.rn.f64 %x, %x, %half, %one; add.f64 %y, %x, %half; mul.f64 %z, %y, %one; fma.rn.f64 %y, %z, %x, %y;";
+
+/// A kernel that does that as many times as its second argument says.
+pub(crate) fn rounds(round: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64
+        .visible .entry rounds(.param .u64 out, .param .u32 count) {{
+            .reg .pred %again;
+            .reg .b32 %i, %count, %tid;
+            .reg .b64 %to, %offset;
+            .reg .f64 %x, %y, %z, %half, %one;
+            ld.param.u64 %to, [out];
+            ld.param.u32 %count, [count];
+            mov.u32 %tid, %tid.x;
+            cvt.rn.f64.u32 %x, %tid;
+            mov.f64 %half, 0d3FE0000000000000;
+            mov.f64 %one, 0d3FF0000000000000;
+            mov.f64 %y, %one;
+            mov.u32 %i, 0;
+        next:
+            {round}
+            add.u32 %i, %i, 1;
+            setp.lt.u32 %again, %i, %count;
+            @%again bra next;
+            mul.wide.u32 %offset, %tid, 8;
+            add.u64 %to, %to, %offset;
+            st.global.f64 [%to], %y;
+            ret;
+        }}\n"
+    )
+}

@@ -40,6 +40,9 @@ fn main() {
     if wants("products") {
         products();
     }
+    if wants("loops") {
+        loops();
+    }
     if wants("tiles") {
         tiles();
     }
@@ -199,6 +202,36 @@ fn products() {
             best = best.max(products / begin.elapsed().as_secs_f64());
         }
         println!("{name}, f16 to f32: {:.2}e9 multiply-adds per second", best / 1e9);
+    }
+}
+
+/// Loops of little else than one thing, interpreted and compiled.
+fn loops() {
+    const ROUNDS: u32 = 20_000;
+    let device_of = |native| {
+        let mut config = DeviceConfig::default();
+        (config.workers, config.native) = (1, native);
+        Device::new(config).expect("a device")
+    };
+    for (name, text) in
+        [("a barrier", kernels::rounds(kernels::BARRIER)), ("f64", kernels::rounds(kernels::DOUBLES))]
+    {
+        let nanoseconds = [Native::Off, Native::Always].map(|native| {
+            let device = device_of(native);
+            let module = load(&device, &text);
+            let out = device.alloc::<f64>(256).expect("memory");
+            let run = |_| {
+                let begin = Instant::now();
+                let args = [Arg::buffer(&out), Arg::U32(ROUNDS)];
+                let config = LaunchConfig::new(8, 256);
+                let launch = device.launch(&module, "rounds", &config, &args, &Options::default());
+                assert!(launch.expect("the kernel is launched").wait().is_clean());
+                begin.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS * 8 * 8)
+            };
+            (0..5).map(run).fold(f64::INFINITY, f64::min)
+        });
+        let [interpreted, native] = nanoseconds;
+        println!("a round of {name}, a warp: {interpreted:.0} ns interpreted, {native:.0} ns native");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::counters::MemoryCounters;
 use crate::decode::Code;
 use crate::machine::{Counts, LANES, NONE};
 use crate::num::approx::{EXPONENTIAL, MAX_EXPONENT, SHIFTER};
-use crate::num::float::{LARGER, NAN_F32};
+use crate::num::float::{LARGER, NAN_F32, QUIET_F64};
 use crate::num::half::NAN_HALF;
 use crate::tensor::{FloatElement, TensorCore};
 use std::any::Any;
@@ -231,7 +231,7 @@ impl State {
             zero: [0; 8],
             half_word: [65536.0; 8],
             sign_wide: [1 << 63; 4],
-            quiet_wide: [1 << 51; 4],
+            quiet_wide: [QUIET_F64; 4],
             to_sign: from_fn(|lane| (LANES - 1 - lane) as u32),
             to_sign_wide: from_fn(|lane| 63 - lane as u64),
             halves: from_fn(|at| (at / 2 + at % 2 * 4) as u32),

@@ -62,8 +62,8 @@ pub(crate) enum Arithmetic {
     MulAdd,
 }
 
-/// What is done with `f64`. A result that is no number is one of the operands that are none, made quiet; which one, says
-/// [`num::float`](crate::num::float).
+/// What is done with numbers of `f64`. Where an operand is a NaN, so is the result: [`num::float`](crate::num::float) says
+/// which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Double {
     Add,
@@ -77,6 +77,17 @@ pub(crate) enum Double {
     /// The number with the other sign, or without one.
     Negate,
     Absolute,
+}
+
+impl Double {
+    /// How many operands it reads.
+    pub(super) const fn operands(self) -> usize {
+        match self {
+            Double::MulAdd => 3,
+            Double::Add | Double::Sub | Double::Mul | Double::Div => 2,
+            Double::Root | Double::Reciprocal | Double::Negate | Double::Absolute => 1,
+        }
+    }
 }
 
 /// How results of arithmetic are made from exact ones.

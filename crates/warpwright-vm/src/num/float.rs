@@ -24,7 +24,8 @@ pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 const SIGN_F32: u32 = 0x8000_0000;
 const EXPONENT_F32: u32 = 0x7f80_0000;
-const QUIET_F64: u64 = 0x0008_0000_0000_0000;
+/// What makes a NaN of `.f64` quiet.
+pub const QUIET_F64: u64 = 0x0008_0000_0000_0000;
 
 /// Replaces a subnormal number by the zero of its sign.
 #[inline(always)]

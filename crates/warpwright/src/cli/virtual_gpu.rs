@@ -20,14 +20,14 @@ pub(crate) enum Race {
 pub(crate) struct NativeArgument {
     /// The virtual GPU compiles kernels to code of this processor, with the same results: off, auto (once they have run
     /// for some time) or always [default: auto]
-    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
-    pub(crate) native: Option<Native>,
+    #[arg(long = "native", value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) when: Option<Native>,
 }
 
 impl NativeArgument {
     /// Configures a virtual GPU. Who asked for what cannot be here is told why.
     pub(crate) fn apply(&self, config: &mut vm::DeviceConfig) {
-        let Some(native) = self.native else { return };
+        let Some(native) = self.when else { return };
         config.native = native.into();
         if native != Native::Off
             && let Some(why) = vm::Native::unavailable()

@@ -139,9 +139,9 @@ impl EngineArguments {
                         &"`--order` needs the virtual GPU: `--device vm`, or `warpwright exec --order`",
                     ));
                 }
-                if self.native.native.is_some() {
+                if self.native.when.is_some() {
                     return Err(message(
-                        &"`--native` is of the virtual GPU: `--device vm`, or `warpwright exec --native`",
+                        &"`--native` needs the virtual GPU: `--device vm`, or `warpwright exec --native`",
                     ));
                 }
                 return Ok(selected.device);

@@ -23,7 +23,7 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
     if let Some(race) = &arguments.race {
         set("WARPWRIGHT_RACE", name(race).into());
     }
-    if let Some(native) = &arguments.native {
+    if let Some(native) = &arguments.native.when {
         set("WARPWRIGHT_NATIVE", name(native).into());
     }
     if !arguments.sm.is_empty() {

@@ -21,7 +21,7 @@ pub(crate) mod ptxas;
 mod reports;
 
 use super::reports::ReportFiles;
-use super::virtual_gpu::{Check, Native, Race};
+use super::virtual_gpu::{Check, NativeArgument, Race};
 use super::{Failure, Outcome};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,10 +39,8 @@ pub(crate) struct Arguments {
     /// Definition of a race: `strict` follows the letter of the memory model [default: normal]
     #[arg(long, value_name = "RULE", hide_possible_values = true)]
     race: Option<Race>,
-    /// Compile kernels to code of this processor, with the same results: off, auto (those that run for some time) or
-    /// always [default: auto]
-    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
-    native: Option<Native>,
+    #[command(flatten)]
+    native: NativeArgument,
     /// Compute capabilities of the devices, such as 90, or 75,90 for two of them [default: 90]
     #[arg(
         long,

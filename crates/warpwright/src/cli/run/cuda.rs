@@ -65,7 +65,7 @@ pub(super) fn refuse(options: &Options) -> Result<(), Failure> {
     let asked = [
         ("--check", checks),
         ("--race", options.race != Race::Normal),
-        ("--native", options.native.native.is_some()),
+        ("--native", options.native.when.is_some()),
         ("--deterministic", options.deterministic),
         ("--scatter", options.scatter),
         ("--schedule-seed", options.schedule_seed.is_some()),

@@ -14,23 +14,16 @@ impl Compiler<'_> {
         self.round_from_here(direction)?;
         for strip in Avx2::strips(true) {
             let x = self.raw(true, inst.a, strip)?;
+            let y = if double.operands() > 1 { self.raw(true, inst.b, strip)? } else { x };
             match double {
                 // Of two NaNs, `b` is the result.
-                Double::Add => {
-                    let y = self.raw(true, inst.b, strip)?;
-                    self.a.vaddpd(ymm0, y, x)?;
-                }
-                Double::Mul => {
-                    let y = self.raw(true, inst.b, strip)?;
-                    self.a.vmulpd(ymm0, y, x)?;
-                }
+                Double::Add => self.a.vaddpd(ymm0, y, x)?,
+                Double::Mul => self.a.vmulpd(ymm0, y, x)?,
                 Double::Sub => {
-                    let y = self.raw(true, inst.b, strip)?;
                     self.a.vsubpd(ymm0, x, y)?;
                     self.take_nan(y)?;
                 }
                 Double::MulAdd => {
-                    let y = self.raw(true, inst.b, strip)?;
                     let z = self.raw(true, inst.c, strip)?;
                     let mut done = self.a.create_label();
                     self.a.vmovdqa(ymm0, x)?;
@@ -44,10 +37,7 @@ impl Compiler<'_> {
                     self.a.set_label(&mut done)?;
                     self.a.zero_bytes()?;
                 }
-                Double::Div => {
-                    let y = self.raw(true, inst.b, strip)?;
-                    self.a.vdivpd(ymm0, x, y)?;
-                }
+                Double::Div => self.a.vdivpd(ymm0, x, y)?,
                 Double::Root => self.a.vsqrtpd(ymm0, x)?,
                 Double::Reciprocal => {
                     self.a.vbroadcastsd(ymm0, qword_ptr(at(offset_of!(Frame, one_wide))))?;

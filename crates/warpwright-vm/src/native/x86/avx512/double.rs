@@ -15,23 +15,16 @@ impl Compiler<'_> {
         let round = |register| rounded(register, direction);
         for strip in 0..4 {
             let x = self.raw(true, inst.a, strip)?;
+            let y = if double.operands() > 1 { self.raw(true, inst.b, strip)? } else { x };
             match double {
                 // Of two NaNs, `b` is the result.
-                Double::Add => {
-                    let y = self.raw(true, inst.b, strip)?;
-                    self.a.vaddpd(zmm0, y, round(x))?;
-                }
-                Double::Mul => {
-                    let y = self.raw(true, inst.b, strip)?;
-                    self.a.vmulpd(zmm0, y, round(x))?;
-                }
+                Double::Add => self.a.vaddpd(zmm0, y, round(x))?,
+                Double::Mul => self.a.vmulpd(zmm0, y, round(x))?,
                 Double::Sub => {
-                    let y = self.raw(true, inst.b, strip)?;
                     self.a.vsubpd(zmm0, x, round(y))?;
                     self.take_nan(y)?;
                 }
                 Double::MulAdd => {
-                    let y = self.raw(true, inst.b, strip)?;
                     let z = self.raw(true, inst.c, strip)?;
                     let mut done = self.a.create_label();
                     self.a.vmovdqa64(zmm0, x)?;
@@ -45,10 +38,7 @@ impl Compiler<'_> {
                     self.a.set_label(&mut done)?;
                     self.a.zero_bytes()?;
                 }
-                Double::Div => {
-                    let y = self.raw(true, inst.b, strip)?;
-                    self.a.vdivpd(zmm0, x, round(y))?;
-                }
+                Double::Div => self.a.vdivpd(zmm0, x, round(y))?,
                 Double::Root => self.a.vsqrtpd(zmm0, round(x))?,
                 Double::Reciprocal => {
                     self.a.vbroadcastsd(zmm0, qword_ptr(at(offset_of!(Frame, one_wide))))?;
