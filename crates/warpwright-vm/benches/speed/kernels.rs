@@ -366,13 +366,13 @@ pub(crate) fn rounds(round: &str) -> String {
         ".version 8.0\n.target sm_80\n.address_size 64
         .visible .entry rounds(.param .u64 out, .param .u32 count) {{
             .reg .pred %again;
-            .reg .b32 %i, %count, %tid;
+            .reg .b32 %i, %count, %thread;
             .reg .b64 %to, %offset;
             .reg .f64 %x, %y, %z, %half, %one;
             ld.param.u64 %to, [out];
             ld.param.u32 %count, [count];
-            mov.u32 %tid, %tid.x;
-            cvt.rn.f64.u32 %x, %tid;
+            mov.u32 %thread, %tid.x;
+            cvt.rn.f64.u32 %x, %thread;
             mov.f64 %half, 0d3FE0000000000000;
             mov.f64 %one, 0d3FF0000000000000;
             mov.f64 %y, %one;
@@ -382,7 +382,7 @@ pub(crate) fn rounds(round: &str) -> String {
             add.u32 %i, %i, 1;
             setp.lt.u32 %again, %i, %count;
             @%again bra next;
-            mul.wide.u32 %offset, %tid, 8;
+            mul.wide.u32 %offset, %thread, 8;
             add.u64 %to, %to, %offset;
             st.global.f64 [%to], %y;
             ret;
